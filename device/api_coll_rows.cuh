@@ -32,22 +32,18 @@ GPUSHMEM_RMA_TYPES(GPSH_API_TYPE)
              return gpsh_dev_collective_fold<SCOPE>(dev, GPUSHMEM_COLL_##KIND, team, dest, source, \
                                                     nelems, sizeof(TYPE), NUMBER,                  \
                                                     GPUSHMEM_COLL_##FOLD))
-#define GPSH_API_REDUCE(WORD, FOLD, NAME, TYPE, NUMBER)                                            \
-    GPSH_SCOPES(GPSH_API_FOLD, NAME##_##WORD##_reduce, REDUCE, TYPE, NUMBER, FOLD)                 \
-    GPSH_SCOPES(GPSH_API_FOLD, NAME##_##WORD##_reducescatter, REDUCESCATTER, TYPE, NUMBER, FOLD)
-#define GPSH_API_SUMS(NAME, TYPE, NUMBER)                                                          \
-    GPSH_FOLDS_OF_SUMS(GPSH_API_REDUCE, NAME, TYPE, NUMBER)                                        \
-    GPSH_SCOPES(GPSH_API_FOLD, NAME##_sum_inscan, INSCAN, TYPE, NUMBER, SUM)                       \
-    GPSH_SCOPES(GPSH_API_FOLD, NAME##_sum_exscan, EXSCAN, TYPE, NUMBER, SUM)
+#define GPSH_API_FOLD_OF(OP, KIND, FOLD, NAME, TYPE, NUMBER)                                       \
+    GPSH_SCOPES(GPSH_API_FOLD, NAME##_##OP, KIND, TYPE, NUMBER, FOLD)
+#define GPSH_API_SUMS(NAME, TYPE, NUMBER) GPSH_COLLS_OF_SUMS(GPSH_API_FOLD_OF, NAME, TYPE, NUMBER)
 #define GPSH_API_NUMBERS(NAME, TYPE, NUMBER)                                                       \
-    GPSH_FOLDS_OF_ORDER(GPSH_API_REDUCE, NAME, TYPE, NUMBER)                                       \
+    GPSH_COLLS_OF_ORDER(GPSH_API_FOLD_OF, NAME, TYPE, NUMBER)                                      \
     GPSH_API_SUMS(NAME, TYPE, NUMBER)
-#define GPSH_API_BITS(NAME, TYPE, NUMBER) GPSH_FOLDS_OF_BITS(GPSH_API_REDUCE, NAME, TYPE, NUMBER)
+#define GPSH_API_BITS(NAME, TYPE, NUMBER) GPSH_COLLS_OF_BITS(GPSH_API_FOLD_OF, NAME, TYPE, NUMBER)
 GPUSHMEM_COLL_NUMBERS(GPSH_API_NUMBERS)
 GPUSHMEM_COLL_COMPLEX(GPSH_API_SUMS)
 GPUSHMEM_COLL_INTEGERS(GPSH_API_BITS)
 #undef GPSH_API_BITS
 #undef GPSH_API_NUMBERS
 #undef GPSH_API_SUMS
-#undef GPSH_API_REDUCE
+#undef GPSH_API_FOLD_OF
 #undef GPSH_API_FOLD

@@ -70,25 +70,18 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 //   sum_inscan     dest of rank r: the sum of the sources 0 .. r; in place legal
 //   sum_exscan     dest of rank r: the sum of the sources 0 .. r - 1, and 0 on rank 0; in place
 //                  legal
-#define GPUSHMEM_DECLARE_ONE(NAME, TYPE)                                                           \
-    GPUSHMEM_API int gpushmem_##NAME(gpushmem_team_t team, GPSH_P_PART(TYPE, ));
-#define GPUSHMEM_DECLARE_FOLD(FOLD, NUMBER, NAME, TYPE)                                            \
-    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reduce, TYPE)                                             \
-    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reducescatter, TYPE)
-#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_FOLDS_OF_BITS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
+#define GPUSHMEM_DECLARE_FOLD(NAME, KIND, NUMBER, PREFIX, TYPE)                                    \
+    GPUSHMEM_API int gpushmem_##PREFIX##_##NAME(gpushmem_team_t team, GPSH_P_PART(TYPE, ));
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_COLLS_OF_BITS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_COLL_BITWISE_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_FOLDS_OF_ORDER(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_COLLS_OF_ORDER(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_COLL_ORDERED_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPSH_FOLDS_OF_SUMS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)                                          \
-    GPUSHMEM_DECLARE_ONE(NAME##_sum_inscan, TYPE)                                                  \
-    GPUSHMEM_DECLARE_ONE(NAME##_sum_exscan, TYPE)
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_COLLS_OF_SUMS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_COLL_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_FOLD
-#undef GPUSHMEM_DECLARE_ONE
 
 #ifdef __cplusplus
 }

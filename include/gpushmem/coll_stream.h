@@ -91,22 +91,18 @@ GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 //                each member, dest nelems
 // inscan  the sum of the sources of ranks 0 to my_rank
 // exscan  the same without this PE's own; 0 at rank 0
-#define GPUSHMEM_DECLARE_FOLD(FOLD, NUMBER, NAME, TYPE)                                            \
-    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reduce, PART, TYPE)                                       \
-    GPUSHMEM_DECLARE_ONE(NAME##_##FOLD##_reducescatter, PART, TYPE)
-#define GPUSHMEM_DECLARE_SUMS(NAME, TYPE)                                                          \
-    GPSH_FOLDS_OF_SUMS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)                                          \
-    GPUSHMEM_DECLARE_ONE(NAME##_sum_inscan, PART, TYPE)                                            \
-    GPUSHMEM_DECLARE_ONE(NAME##_sum_exscan, PART, TYPE)
+#define GPUSHMEM_DECLARE_FOLD(NAME, KIND, NUMBER, PREFIX, TYPE)                                    \
+    GPUSHMEM_DECLARE_ONE(PREFIX##_##NAME, PART, TYPE)
+#define GPUSHMEM_DECLARE_SUMS(NAME, TYPE) GPSH_COLLS_OF_SUMS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_DECLARE_SUMS(NAME, TYPE)                                                              \
-    GPSH_FOLDS_OF_ORDER(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
+    GPSH_COLLS_OF_ORDER(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 GPUSHMEM_DECLARE_SUMS(complexf, gpushmem_complexf)
 GPUSHMEM_DECLARE_SUMS(complexd, gpushmem_complexd)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_SUMS
-#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_FOLDS_OF_BITS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_COLLS_OF_BITS(GPUSHMEM_DECLARE_FOLD, NAME, TYPE)
 GPUSHMEM_INTEGER_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_FOLD

@@ -349,6 +349,11 @@ GPUSHMEM_API int gpushmem_ctx_session_stop(gpushmem_ctx_t ctx);
 
 // put copies from local memory (any address) to `dest` on `pe`, get from `source` on `pe` to local
 // memory.
+//   gpushmem_TYPE_put(TYPE *dest, const TYPE *source, size_t nelems, int pe); get alike
+//   gpushmem_TYPE_iput(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,
+//                      int pe); iget alike
+//   gpushmem_TYPE_ibput(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+//                       size_t nblocks, int pe); ibget alike
 //   put         returns when the source may be reused; the data arrives later (see fence, quiet)
 //   get         returns when the data is there
 //   p, g        put one value, get one. (get of one element is the form of g with a status.)
@@ -359,39 +364,25 @@ GPUSHMEM_API int gpushmem_ctx_session_stop(gpushmem_ctx_t ctx);
 //               before quiet
 // An aligned transfer of one element of at most 8 bytes is never seen in halves (row "small put" of
 // the memory model).
+#define GPUSHMEM_DECLARE_TYPE(VERB, REST, FORM, NAME, TYPE)                                        \
+    GPUSHMEM_FUNCTION(int, NAME##_##VERB##REST, GPSH_P_##FORM(TYPE, enum gpushmem_signal_op))
+#define GPUSHMEM_DECLARE_SIZE(VERB, REST, FORM, BITS)                                              \
+    GPUSHMEM_FUNCTION(int, VERB##BITS##REST, GPSH_P_##FORM(void, enum gpushmem_signal_op))
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_FUNCTION(int, NAME##_put, TYPE *dest, const TYPE *source, size_t nelems, int pe)      \
-    GPUSHMEM_FUNCTION(int, NAME##_get, TYPE *dest, const TYPE *source, size_t nelems, int pe)      \
+    GPSH_PLAIN_MOVES(GPUSHMEM_DECLARE_TYPE, NAME, TYPE)                                            \
     GPUSHMEM_FUNCTION(int, NAME##_p, TYPE *dest, TYPE value, int pe)                               \
     GPUSHMEM_FUNCTION(TYPE, NAME##_g, const TYPE *source, int pe)                                  \
-    GPUSHMEM_FUNCTION(int, NAME##_iput, TYPE *dest, const TYPE *source, ptrdiff_t dst,             \
-                      ptrdiff_t sst, size_t nelems, int pe)                                        \
-    GPUSHMEM_FUNCTION(int, NAME##_iget, TYPE *dest, const TYPE *source, ptrdiff_t dst,             \
-                      ptrdiff_t sst, size_t nelems, int pe)                                        \
-    GPUSHMEM_FUNCTION(int, NAME##_ibput, TYPE *dest, const TYPE *source, ptrdiff_t dst,            \
-                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
-    GPUSHMEM_FUNCTION(int, NAME##_ibget, TYPE *dest, const TYPE *source, ptrdiff_t dst,            \
-                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
-    GPUSHMEM_FUNCTION(int, NAME##_put_nbi, TYPE *dest, const TYPE *source, size_t nelems, int pe)  \
-    GPUSHMEM_FUNCTION(int, NAME##_get_nbi, TYPE *dest, const TYPE *source, size_t nelems, int pe)
+    GPSH_STRIDED_MOVES(GPUSHMEM_DECLARE_TYPE, NAME, TYPE)                                          \
+    GPSH_BLOCKED_MOVES(GPUSHMEM_DECLARE_TYPE, NAME, TYPE)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
 // The same by size of an element in bits: put8 .. put128, get8 .., iput8 .., iget8 .., ibput8 ..,
 // ibget8 .., put8_nbi .., get8_nbi ..
 #define GPUSHMEM_DECLARE(BITS)                                                                     \
-    GPUSHMEM_FUNCTION(int, put##BITS, void *dest, const void *source, size_t nelems, int pe)       \
-    GPUSHMEM_FUNCTION(int, get##BITS, void *dest, const void *source, size_t nelems, int pe)       \
-    GPUSHMEM_FUNCTION(int, iput##BITS, void *dest, const void *source, ptrdiff_t dst,              \
-                      ptrdiff_t sst, size_t nelems, int pe)                                        \
-    GPUSHMEM_FUNCTION(int, iget##BITS, void *dest, const void *source, ptrdiff_t dst,              \
-                      ptrdiff_t sst, size_t nelems, int pe)                                        \
-    GPUSHMEM_FUNCTION(int, ibput##BITS, void *dest, const void *source, ptrdiff_t dst,             \
-                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
-    GPUSHMEM_FUNCTION(int, ibget##BITS, void *dest, const void *source, ptrdiff_t dst,             \
-                      ptrdiff_t sst, size_t bsize, size_t nblocks, int pe)                         \
-    GPUSHMEM_FUNCTION(int, put##BITS##_nbi, void *dest, const void *source, size_t nelems, int pe) \
-    GPUSHMEM_FUNCTION(int, get##BITS##_nbi, void *dest, const void *source, size_t nelems, int pe)
+    GPSH_PLAIN_MOVES(GPUSHMEM_DECLARE_SIZE, BITS)                                                  \
+    GPSH_STRIDED_MOVES(GPUSHMEM_DECLARE_SIZE, BITS)                                                \
+    GPSH_BLOCKED_MOVES(GPUSHMEM_DECLARE_SIZE, BITS)
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 
@@ -410,21 +401,16 @@ GPUSHMEM_FUNCTION(int, getmem_nbi, void *dest, const void *source, size_t bytes,
 // with the same operator. OpenSHMEM 1.5, section 9.8.
 //   GPUSHMEM_ERR_INVALID    `sig_op` is no signal operation
 //   GPUSHMEM_ERR_ALIGNMENT  `sig` is not a multiple of 8
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_FUNCTION(int, NAME##_put_signal, TYPE *dest, const TYPE *source, size_t nelems,       \
-                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)      \
-    GPUSHMEM_FUNCTION(int, NAME##_put_signal_nbi, TYPE *dest, const TYPE *source, size_t nelems,   \
-                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
+//   gpushmem_TYPE_put_signal(TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig,
+//                            uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
+#define GPUSHMEM_DECLARE(NAME, TYPE) GPSH_SIGNAL_MOVES(GPUSHMEM_DECLARE_TYPE, NAME, TYPE)
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-
-#define GPUSHMEM_DECLARE(BITS)                                                                     \
-    GPUSHMEM_FUNCTION(int, put##BITS##_signal, void *dest, const void *source, size_t nelems,      \
-                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)      \
-    GPUSHMEM_FUNCTION(int, put##BITS##_signal_nbi, void *dest, const void *source, size_t nelems,  \
-                      uint64_t *sig, uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
+#define GPUSHMEM_DECLARE(BITS) GPSH_SIGNAL_MOVES(GPUSHMEM_DECLARE_SIZE, BITS)
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
+#undef GPUSHMEM_DECLARE_SIZE
+#undef GPUSHMEM_DECLARE_TYPE
 
 GPUSHMEM_FUNCTION(int, putmem_signal, void *dest, const void *source, size_t bytes, uint64_t *sig,
                   uint64_t signal, enum gpushmem_signal_op sig_op, int pe)
@@ -460,59 +446,33 @@ GPUSHMEM_API int gpushmem_signal_wait_until_status(const uint64_t *sig, enum gpu
 // The _nbi forms write the previous value to *fetch, where it is valid after quiet. If NIC atomics
 // are atomic only among themselves, 4-byte updates block until they are complete
 // (docs/design/atomics.md). fetch_inc and inc add one. Integers wrap. float and double
-// are moved bit by bit. OpenSHMEM 1.5, section 9.7.
+// are moved bit by bit. compare_swap stores `value` if the word equals `cond`. OpenSHMEM 1.5,
+// section 9.7.
+//   gpushmem_TYPE_atomic_fetch(const TYPE *source, int pe)
+//   gpushmem_TYPE_atomic_compare_swap(TYPE *dest, TYPE cond, TYPE value, int pe)
+//   inc, fetch_inc  (TYPE *dest, int pe)
+//   the others      (TYPE *dest, TYPE value, int pe)
 //   GPUSHMEM_ERR_ALIGNMENT  the address is not a multiple of the word's size
+#define GPUSHMEM_DECLARE_FETCH(OP, FORM, NUMBER, NAME, TYPE)                                       \
+    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_##OP, GPSH_P_##FORM(TYPE, ))                             \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_##OP##_status, GPSH_P_##FORM(TYPE, ), TYPE *before)       \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_##OP##_nbi, TYPE *fetch, GPSH_P_##FORM(TYPE, ))
+#define GPUSHMEM_DECLARE_UPDATE(OP, FORM, NUMBER, NAME, TYPE)                                      \
+    GPUSHMEM_FUNCTION(int, NAME##_atomic_##OP, GPSH_P_##FORM(TYPE, ))
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch, const TYPE *source, int pe)                       \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_status, const TYPE *source, int pe, TYPE *before)   \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_set, TYPE *dest, TYPE value, int pe)                      \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_swap, TYPE *dest, TYPE value, int pe)                    \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_swap_status, TYPE *dest, TYPE value, int pe,              \
-                      TYPE *before)                                                                \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_nbi, TYPE *fetch, const TYPE *source, int pe)       \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_swap_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)
+    GPSH_EXTENDED_ATOMICS(GPUSHMEM_DECLARE_FETCH, GPUSHMEM_DECLARE_UPDATE, NAME, TYPE)
 GPUSHMEM_AMO_EXTENDED_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-
-// compare_swap stores `value` if the word equals `cond`, and returns what the word was.
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_compare_swap, TYPE *dest, TYPE cond, TYPE value, int pe) \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_compare_swap_status, TYPE *dest, TYPE cond, TYPE value,   \
-                      int pe, TYPE *before)                                                        \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_inc, TYPE *dest, int pe)                           \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_inc_status, TYPE *dest, int pe, TYPE *before)       \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_inc, TYPE *dest, int pe)                                  \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_add, TYPE *dest, TYPE value, int pe)               \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_add_status, TYPE *dest, TYPE value, int pe,         \
-                      TYPE *before)                                                                \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_add, TYPE *dest, TYPE value, int pe)                      \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_compare_swap_nbi, TYPE *fetch, TYPE *dest, TYPE cond,     \
-                      TYPE value, int pe)                                                          \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_inc_nbi, TYPE *fetch, TYPE *dest, int pe)           \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_add_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)
+    GPSH_ATOMICS(GPUSHMEM_DECLARE_FETCH, GPUSHMEM_DECLARE_UPDATE, NAME, TYPE)
 GPUSHMEM_AMO_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_and, TYPE *dest, TYPE value, int pe)               \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_and_status, TYPE *dest, TYPE value, int pe,         \
-                      TYPE *before)                                                                \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_and, TYPE *dest, TYPE value, int pe)                      \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_or, TYPE *dest, TYPE value, int pe)                \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_or_status, TYPE *dest, TYPE value, int pe,          \
-                      TYPE *before)                                                                \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_or, TYPE *dest, TYPE value, int pe)                       \
-    GPUSHMEM_FUNCTION(TYPE, NAME##_atomic_fetch_xor, TYPE *dest, TYPE value, int pe)               \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_xor_status, TYPE *dest, TYPE value, int pe,         \
-                      TYPE *before)                                                                \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_xor, TYPE *dest, TYPE value, int pe)                      \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_and_nbi, TYPE *fetch, TYPE *dest, TYPE value,       \
-                      int pe)                                                                      \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_or_nbi, TYPE *fetch, TYPE *dest, TYPE value,        \
-                      int pe)                                                                      \
-    GPUSHMEM_FUNCTION(int, NAME##_atomic_fetch_xor_nbi, TYPE *fetch, TYPE *dest, TYPE value, int pe)
+    GPSH_BITWISE_ATOMICS(GPUSHMEM_DECLARE_FETCH, GPUSHMEM_DECLARE_UPDATE, NAME, TYPE)
 GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
+#undef GPUSHMEM_DECLARE_UPDATE
+#undef GPUSHMEM_DECLARE_FETCH
 
 // ------------------------------------------------------------------------------------------
 // wait and test
@@ -537,34 +497,34 @@ GPUSHMEM_AMO_BITWISE_TYPES(GPUSHMEM_DECLARE)
 //   GPUSHMEM_ERR_PE_FAILED  some PE failed while the condition was false; each thread is told once
 //                           of each failure, and may wait again
 //   GPUSHMEM_ERR_TIMEOUT    the condition was false for GPUSHMEM_WAIT_TIMEOUT_MS
-#define GPUSHMEM_DECLARE_SET(NAME, TYPE, VERB, VECTOR, VALUE)                                      \
-    GPUSHMEM_API int gpushmem_##NAME##_##VERB##_all##VECTOR(const volatile TYPE *vars,             \
-                                                            size_t nelems, const int *status,      \
-                                                            enum gpushmem_cmp cmp, VALUE);         \
-    GPUSHMEM_API size_t gpushmem_##NAME##_##VERB##_any##VECTOR(const volatile TYPE *vars,          \
-                                                               size_t nelems, const int *status,   \
-                                                               enum gpushmem_cmp cmp, VALUE);      \
-    GPUSHMEM_API int gpushmem_##NAME##_##VERB##_any##VECTOR##_status(                              \
-        const volatile TYPE *vars, size_t nelems, const int *status, enum gpushmem_cmp cmp, VALUE, \
-        size_t *index);                                                                            \
-    GPUSHMEM_API size_t gpushmem_##NAME##_##VERB##_some##VECTOR(                                   \
-        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
-        enum gpushmem_cmp cmp, VALUE);                                                             \
-    GPUSHMEM_API int gpushmem_##NAME##_##VERB##_some##VECTOR##_status(                             \
-        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
-        enum gpushmem_cmp cmp, VALUE, size_t *count);
+//   gpushmem_TYPE_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value)
+//   gpushmem_TYPE_wait_until_all(const volatile TYPE *vars, size_t nelems, const int *status,
+//                                enum gpushmem_cmp cmp, TYPE value); _any alike
+//   gpushmem_TYPE_wait_until_some(const volatile TYPE *vars, size_t nelems, size_t *indices,
+//                                 const int *status, enum gpushmem_cmp cmp, TYPE value)
+#define GPUSHMEM_DECLARE_all(NAME, ...) GPUSHMEM_API int gpushmem_##NAME(__VA_ARGS__);
+#define GPUSHMEM_DECLARE_any(NAME, ...)                                                            \
+    GPUSHMEM_API size_t gpushmem_##NAME(__VA_ARGS__);                                              \
+    GPUSHMEM_API int gpushmem_##NAME##_status(__VA_ARGS__, size_t *index);
+#define GPUSHMEM_DECLARE_some(NAME, ...)                                                           \
+    GPUSHMEM_API size_t gpushmem_##NAME(__VA_ARGS__);                                              \
+    GPUSHMEM_API int gpushmem_##NAME##_status(__VA_ARGS__, size_t *count);
+#define GPUSHMEM_DECLARE_SET(VERB, WHICH, FORM, NAME, TYPE, VECTOR, VALUE)                         \
+    GPUSHMEM_DECLARE_##WHICH(NAME##_##VERB##_##WHICH##VECTOR,                                      \
+                             GPSH_P_##FORM(const volatile TYPE *vars, enum gpushmem_cmp, VALUE))
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
     GPUSHMEM_API int gpushmem_##NAME##_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, \
                                                   TYPE value);                                     \
     GPUSHMEM_API int gpushmem_##NAME##_test(const volatile TYPE *var, enum gpushmem_cmp cmp,       \
                                             TYPE value);                                           \
-    GPUSHMEM_DECLARE_SET(NAME, TYPE, wait_until, , TYPE value)                                     \
-    GPUSHMEM_DECLARE_SET(NAME, TYPE, wait_until, _vector, const TYPE *values)                      \
-    GPUSHMEM_DECLARE_SET(NAME, TYPE, test, , TYPE value)                                           \
-    GPUSHMEM_DECLARE_SET(NAME, TYPE, test, _vector, const TYPE *values)
+    GPSH_WAITS(GPUSHMEM_DECLARE_SET, NAME, TYPE, , TYPE value)                                     \
+    GPSH_WAITS(GPUSHMEM_DECLARE_SET, NAME, TYPE, _vector, const TYPE *values)
 GPUSHMEM_SYNC_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_SET
+#undef GPUSHMEM_DECLARE_some
+#undef GPUSHMEM_DECLARE_any
+#undef GPUSHMEM_DECLARE_all
 
 // While a wait of the host lasts, waits in collectives and in quiet included, the waiting thread
 // calls hook(argument) about every 50 ms. If the result is not 0, the wait ends as if

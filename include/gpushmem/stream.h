@@ -57,6 +57,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushmem/impl/signatures.h"
 #include "gpushmem/types.h"
 
 #ifdef __cplusplus
@@ -78,55 +79,30 @@ GPUSHMEM_API int gpushmem_putmem_signal_on_stream(void *dest, const void *source
                                                   enum gpushmem_signal_op sig_op, int pe,
                                                   gpushmem_stream_t stream);
 
-// The same for elements of a type ...
+// The same for elements of a type, and of so many bits. iput and iget move `nelems` elements that
+// are `dst` elements apart in dest and `sst` in source; strides start at 1. p stores `value`, which
+// is taken at the call; g copies one element to local memory. Parameters are those of gpushmem.h's
+// functions, and then the stream.
+#define GPUSHMEM_DECLARE_ONE(NAME, FORM, TYPE)                                                     \
+    GPUSHMEM_API int gpushmem_##NAME##_on_stream(GPSH_P_##FORM(TYPE, enum gpushmem_signal_op),     \
+                                                 gpushmem_stream_t stream);
+#define GPUSHMEM_DECLARE_TYPE(VERB, REST, FORM, NAME, TYPE)                                        \
+    GPUSHMEM_DECLARE_ONE(NAME##_##VERB##REST, FORM, TYPE)
+#define GPUSHMEM_DECLARE_SIZE(VERB, REST, FORM, BITS)                                              \
+    GPUSHMEM_DECLARE_ONE(VERB##BITS##REST, FORM, void)
 #define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_API int gpushmem_##NAME##_put_on_stream(                                              \
-        TYPE *dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream);          \
-    GPUSHMEM_API int gpushmem_##NAME##_get_on_stream(                                              \
-        TYPE *dest, const TYPE *source, size_t nelems, int pe, gpushmem_stream_t stream);          \
-    GPUSHMEM_API int gpushmem_##NAME##_put_signal_on_stream(                                       \
-        TYPE *dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,             \
-        enum gpushmem_signal_op sig_op, int pe, gpushmem_stream_t stream);
-GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
-#undef GPUSHMEM_DECLARE
-
-// ... and for elements of so many bits.
-#define GPUSHMEM_DECLARE(BITS)                                                                     \
-    GPUSHMEM_API int gpushmem_put##BITS##_on_stream(void *dest, const void *source, size_t nelems, \
-                                                    int pe, gpushmem_stream_t stream);             \
-    GPUSHMEM_API int gpushmem_get##BITS##_on_stream(void *dest, const void *source, size_t nelems, \
-                                                    int pe, gpushmem_stream_t stream);             \
-    GPUSHMEM_API int gpushmem_put##BITS##_signal_on_stream(                                        \
-        void *dest, const void *source, size_t nelems, uint64_t *sig, uint64_t signal,             \
-        enum gpushmem_signal_op sig_op, int pe, gpushmem_stream_t stream);
-GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
-#undef GPUSHMEM_DECLARE
-
-// p stores `value`, which is taken at the call; g copies one element to local memory. iput and iget
-// move `nelems` elements that are `dst` elements apart in dest and `sst` in source; strides start
-// at 1.
-#define GPUSHMEM_DECLARE(NAME, TYPE)                                                               \
-    GPUSHMEM_API int gpushmem_##NAME##_p_on_stream(TYPE *dest, TYPE value, int pe,                 \
-                                                   gpushmem_stream_t stream);                      \
+    GPSH_STREAM_MOVES(GPUSHMEM_DECLARE_TYPE, NAME, TYPE)                                           \
+    GPUSHMEM_DECLARE_ONE(NAME##_p, VALUE, TYPE)                                                    \
     GPUSHMEM_API int gpushmem_##NAME##_g_on_stream(TYPE *dest, const TYPE *source, int pe,         \
-                                                   gpushmem_stream_t stream);                      \
-    GPUSHMEM_API int gpushmem_##NAME##_iput_on_stream(TYPE *dest, const TYPE *source,              \
-                                                      ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                                                      int pe, gpushmem_stream_t stream);           \
-    GPUSHMEM_API int gpushmem_##NAME##_iget_on_stream(TYPE *dest, const TYPE *source,              \
-                                                      ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
-                                                      int pe, gpushmem_stream_t stream);
+                                                   gpushmem_stream_t stream);
 GPUSHMEM_RMA_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
-#define GPUSHMEM_DECLARE(BITS)                                                                     \
-    GPUSHMEM_API int gpushmem_iput##BITS##_on_stream(void *dest, const void *source,               \
-                                                     ptrdiff_t dst, ptrdiff_t sst, size_t nelems,  \
-                                                     int pe, gpushmem_stream_t stream);            \
-    GPUSHMEM_API int gpushmem_iget##BITS##_on_stream(void *dest, const void *source,               \
-                                                     ptrdiff_t dst, ptrdiff_t sst, size_t nelems,  \
-                                                     int pe, gpushmem_stream_t stream);
+#define GPUSHMEM_DECLARE(BITS) GPSH_STREAM_MOVES(GPUSHMEM_DECLARE_SIZE, BITS)
 GPUSHMEM_RMA_SIZES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
+#undef GPUSHMEM_DECLARE_SIZE
+#undef GPUSHMEM_DECLARE_TYPE
+#undef GPUSHMEM_DECLARE_ONE
 
 // Sends the signal alone: `sig_op` is GPUSHMEM_SIGNAL_SET or GPUSHMEM_SIGNAL_ADD. A thread that
 // sees the signal also sees all that the stream did before it at PEs that are mapped here; for

@@ -140,66 +140,35 @@ GPSH_ALWAYS_INLINE int fetching_nbi(const char *function, gpushmem_ctx_t ctx, vo
     }
 GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE_BITS)
 
-// In the macros below `dest`, `fetch`, `value`, `cond` are the functions' parameters.
-#define OPERANDS(AMO, ...) ((struct operands){.amo = GPSH_AMO_##AMO, __VA_ARGS__})
-#define VALUE(NAME)        .operand = NAME##_bits(value)
-#define FETCHING(NAME, TYPE, OP, PARAMETERS, OPERANDS)                                             \
-    GPSH_FUNCTION(TYPE, NAME##_atomic_##OP, PARAMETERS,                                            \
-                  NAME##_from(fetching(__func__, ctx, dest, sizeof(TYPE), pe, OPERANDS)))
-#define FETCHING_STATUS(NAME, TYPE, OP, PARAMETERS, OPERANDS)                                      \
-    GPSH_FUNCTION(int, NAME##_atomic_##OP##_status, PARAMETERS,                                    \
-                  fetching_status(__func__, ctx, before, dest, sizeof(TYPE), pe, OPERANDS))
-#define UPDATING(NAME, TYPE, OP, PARAMETERS, OPERANDS)                                             \
-    GPSH_FUNCTION(int, NAME##_atomic_##OP, PARAMETERS,                                             \
-                  updating(__func__, ctx, dest, sizeof(TYPE), pe, OPERANDS))
-#define FETCHING_NBI(NAME, TYPE, OP, PARAMETERS, OPERANDS)                                         \
-    GPSH_FUNCTION(int, NAME##_atomic_##OP##_nbi, PARAMETERS,                                       \
-                  fetching_nbi(__func__, ctx, fetch, dest, sizeof(TYPE), pe, OPERANDS))
+// What each form of gpushmem/impl/signatures.h calls the word, and its operands. DO's last
+// arguments come before the word.
+#define WORD_OF_WORD           source
+#define WORD_OF_COUNT          dest
+#define WORD_OF_VALUE          dest
+#define WORD_OF_COMPARE        dest
+#define OPERANDS_WORD(NAME)    .operand = 0
+#define OPERANDS_COUNT(NAME)   .operand = 1
+#define OPERANDS_VALUE(NAME)   .operand = NAME##_bits(value)
+#define OPERANDS_COMPARE(NAME) .operand = NAME##_bits(value), .compare = NAME##_bits(cond)
+#define DO(HOW, FORM, AMO, NAME, TYPE, ...)                                                        \
+    HOW(__func__, ctx, __VA_ARGS__ WORD_OF_##FORM, sizeof(TYPE), pe,                               \
+        ((struct operands){.amo = GPSH_AMO_##AMO, OPERANDS_##FORM(NAME)}))
+#define FETCHING(OP, FORM, AMO, NAME, TYPE)                                                        \
+    GPSH_FUNCTION(TYPE, NAME##_atomic_##OP, (GPSH_P_##FORM(TYPE, )),                               \
+                  NAME##_from(DO(fetching, FORM, AMO, NAME, TYPE, )))                              \
+    GPSH_FUNCTION(int, NAME##_atomic_##OP##_status, (GPSH_P_##FORM(TYPE, ), TYPE * before),        \
+                  DO(fetching_status, FORM, AMO, NAME, TYPE, before, ))                            \
+    GPSH_FUNCTION(int, NAME##_atomic_##OP##_nbi, (TYPE * fetch, GPSH_P_##FORM(TYPE, )),            \
+                  DO(fetching_nbi, FORM, AMO, NAME, TYPE, fetch, ))
+#define UPDATING(OP, FORM, AMO, NAME, TYPE)                                                        \
+    GPSH_FUNCTION(int, NAME##_atomic_##OP, (GPSH_P_##FORM(TYPE, )),                                \
+                  DO(updating, FORM, AMO, NAME, TYPE, ))
 
-#define DEFINE_EXTENDED(NAME, TYPE)                                                                \
-    FETCHING(NAME, TYPE, fetch, (const TYPE *dest, int pe), OPERANDS(FETCH, 0))                    \
-    FETCHING_STATUS(NAME, TYPE, fetch, (const TYPE *dest, int pe, TYPE *before),                   \
-                    OPERANDS(FETCH, 0))                                                            \
-    FETCHING_NBI(NAME, TYPE, fetch, (TYPE * fetch, const TYPE *dest, int pe), OPERANDS(FETCH, 0))  \
-    UPDATING(NAME, TYPE, set, (TYPE * dest, TYPE value, int pe), OPERANDS(SET, VALUE(NAME)))       \
-    FETCHING(NAME, TYPE, swap, (TYPE * dest, TYPE value, int pe), OPERANDS(SWAP, VALUE(NAME)))     \
-    FETCHING_STATUS(NAME, TYPE, swap, (TYPE * dest, TYPE value, int pe, TYPE *before),             \
-                    OPERANDS(SWAP, VALUE(NAME)))                                                   \
-    FETCHING_NBI(NAME, TYPE, swap, (TYPE * fetch, TYPE * dest, TYPE value, int pe),                \
-                 OPERANDS(SWAP, VALUE(NAME)))
-GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE_EXTENDED)
-
-#define CSWAP(NAME) OPERANDS(CSWAP, VALUE(NAME), .compare = NAME##_bits(cond))
-#define DEFINE_AMO(NAME, TYPE)                                                                     \
-    FETCHING(NAME, TYPE, compare_swap, (TYPE * dest, TYPE cond, TYPE value, int pe), CSWAP(NAME))  \
-    FETCHING_STATUS(NAME, TYPE, compare_swap,                                                      \
-                    (TYPE * dest, TYPE cond, TYPE value, int pe, TYPE *before), CSWAP(NAME))       \
-    FETCHING_NBI(NAME, TYPE, compare_swap,                                                         \
-                 (TYPE * fetch, TYPE * dest, TYPE cond, TYPE value, int pe), CSWAP(NAME))          \
-    FETCHING(NAME, TYPE, fetch_inc, (TYPE * dest, int pe), OPERANDS(ADD, .operand = 1))            \
-    FETCHING_STATUS(NAME, TYPE, fetch_inc, (TYPE * dest, int pe, TYPE *before),                    \
-                    OPERANDS(ADD, .operand = 1))                                                   \
-    FETCHING_NBI(NAME, TYPE, fetch_inc, (TYPE * fetch, TYPE * dest, int pe),                       \
-                 OPERANDS(ADD, .operand = 1))                                                      \
-    UPDATING(NAME, TYPE, inc, (TYPE * dest, int pe), OPERANDS(ADD, .operand = 1))                  \
-    FETCHING(NAME, TYPE, fetch_add, (TYPE * dest, TYPE value, int pe), OPERANDS(ADD, VALUE(NAME))) \
-    FETCHING_STATUS(NAME, TYPE, fetch_add, (TYPE * dest, TYPE value, int pe, TYPE *before),        \
-                    OPERANDS(ADD, VALUE(NAME)))                                                    \
-    FETCHING_NBI(NAME, TYPE, fetch_add, (TYPE * fetch, TYPE * dest, TYPE value, int pe),           \
-                 OPERANDS(ADD, VALUE(NAME)))                                                       \
-    UPDATING(NAME, TYPE, add, (TYPE * dest, TYPE value, int pe), OPERANDS(ADD, VALUE(NAME)))
-GPUSHMEM_AMO_TYPES(DEFINE_AMO)
-
-#define DEFINE_BITWISE_OP(NAME, TYPE, OP, AMO)                                                     \
-    FETCHING(NAME, TYPE, fetch_##OP, (TYPE * dest, TYPE value, int pe),                            \
-             OPERANDS(AMO, VALUE(NAME)))                                                           \
-    FETCHING_STATUS(NAME, TYPE, fetch_##OP, (TYPE * dest, TYPE value, int pe, TYPE *before),       \
-                    OPERANDS(AMO, VALUE(NAME)))                                                    \
-    FETCHING_NBI(NAME, TYPE, fetch_##OP, (TYPE * fetch, TYPE * dest, TYPE value, int pe),          \
-                 OPERANDS(AMO, VALUE(NAME)))                                                       \
-    UPDATING(NAME, TYPE, OP, (TYPE * dest, TYPE value, int pe), OPERANDS(AMO, VALUE(NAME)))
-#define DEFINE_BITWISE(NAME, TYPE)                                                                 \
-    DEFINE_BITWISE_OP(NAME, TYPE, and, AND)                                                        \
-    DEFINE_BITWISE_OP(NAME, TYPE, or, OR)                                                          \
-    DEFINE_BITWISE_OP(NAME, TYPE, xor, XOR)
-GPUSHMEM_AMO_BITWISE_TYPES(DEFINE_BITWISE)
+#define DEFINE(NAME, TYPE) GPSH_EXTENDED_ATOMICS(FETCHING, UPDATING, NAME, TYPE)
+GPUSHMEM_AMO_EXTENDED_TYPES(DEFINE)
+#undef DEFINE
+#define DEFINE(NAME, TYPE) GPSH_ATOMICS(FETCHING, UPDATING, NAME, TYPE)
+GPUSHMEM_AMO_TYPES(DEFINE)
+#undef DEFINE
+#define DEFINE(NAME, TYPE) GPSH_BITWISE_ATOMICS(FETCHING, UPDATING, NAME, TYPE)
+GPUSHMEM_AMO_BITWISE_TYPES(DEFINE)

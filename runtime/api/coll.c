@@ -21,105 +21,42 @@ static int collective(struct gpsh_coll *c, gpushmem_team_t team)
     return status < 0 || (c->nelems == 0 && !collects) ? status : gpsh_coll_run(c);
 }
 
-// ---- Data that moves ----
+// ---- The rows of gpushmem/impl/signatures.h ----
 
-static int move(const char *what, enum gpushmem_coll_kind kind, gpushmem_team_t team, void *dest,
-                const void *source, size_t size, size_t nelems, int root)
-{
-    return collective(
-        &(struct gpsh_coll){what, kind, NULL, dest, source, size, nelems, root, 1, 1, 0, 0}, team);
-}
-
-static int alltoalls(const char *what, gpushmem_team_t team, void *dest, const void *source,
-                     ptrdiff_t dst, ptrdiff_t sst, size_t size, size_t nelems)
-{
-    return collective(&(struct gpsh_coll){what, GPUSHMEM_COLL_ALLTOALLS, NULL, dest, source, size,
-                                          nelems, 0, dst, sst, 0, 0},
-                      team);
-}
-
-#define DEFINE_FORMS(NAME, MEM, TYPE, SIZE)                                                        \
-    int gpushmem_##NAME##broadcast##MEM(gpushmem_team_t team, TYPE *dest, const TYPE *source,      \
-                                        size_t nelems, int root)                                   \
+#define REST_OF_PART  .dst = 1, .sst = 1
+#define REST_OF_ROOT  .dst = 1, .sst = 1, .root = root
+#define REST_OF_APART .dst = dst, .sst = sst
+#define DEFINE_ONE(NAME, KIND, FORM, TYPE, ...)                                                    \
+    int gpushmem_##NAME(gpushmem_team_t team, GPSH_P_##FORM(TYPE, ))                               \
     {                                                                                              \
-        return move(__func__, GPUSHMEM_COLL_BROADCAST, team, dest, source, SIZE, nelems, root);    \
-    }                                                                                              \
-    int gpushmem_##NAME##collect##MEM(gpushmem_team_t team, TYPE *dest, const TYPE *source,        \
-                                      size_t nelems)                                               \
-    {                                                                                              \
-        return move(__func__, GPUSHMEM_COLL_COLLECT, team, dest, source, SIZE, nelems, 0);         \
-    }                                                                                              \
-    int gpushmem_##NAME##fcollect##MEM(gpushmem_team_t team, TYPE *dest, const TYPE *source,       \
-                                       size_t nelems)                                              \
-    {                                                                                              \
-        return move(__func__, GPUSHMEM_COLL_FCOLLECT, team, dest, source, SIZE, nelems, 0);        \
-    }                                                                                              \
-    int gpushmem_##NAME##alltoall##MEM(gpushmem_team_t team, TYPE *dest, const TYPE *source,       \
-                                       size_t nelems)                                              \
-    {                                                                                              \
-        return move(__func__, GPUSHMEM_COLL_ALLTOALL, team, dest, source, SIZE, nelems, 0);        \
-    }                                                                                              \
-    int gpushmem_##NAME##alltoalls##MEM(gpushmem_team_t team, TYPE *dest, const TYPE *source,      \
-                                        ptrdiff_t dst, ptrdiff_t sst, size_t nelems)               \
-    {                                                                                              \
-        return alltoalls(__func__, team, dest, source, dst, sst, SIZE, nelems);                    \
+        return collective(&(struct gpsh_coll){.what = __func__,                                    \
+                                              .kind = GPUSHMEM_COLL_##KIND,                        \
+                                              .dest = (char *)dest,                                \
+                                              .source = (const char *)source,                      \
+                                              .nelems = nelems,                                    \
+                                              REST_OF_##FORM,                                      \
+                                              __VA_ARGS__},                                        \
+                          team);                                                                   \
     }
-#define DEFINE(NAME, TYPE) DEFINE_FORMS(NAME##_, , TYPE, sizeof(TYPE))
+#define MOVE(NAME, KIND, FORM, PREFIX, TYPE)                                                       \
+    DEFINE_ONE(PREFIX##_##NAME, KIND, FORM, TYPE, .size = sizeof(TYPE))
+#define MOVE_MEM(NAME, KIND, FORM, UNUSED) DEFINE_ONE(NAME##mem, KIND, FORM, void, .size = 1)
+#define FOLD(NAME, KIND, OP, PREFIX, TYPE)                                                         \
+    DEFINE_ONE(PREFIX##_##NAME, KIND, PART, TYPE, .size = sizeof(TYPE),                            \
+               .type = GPSH_TYPE_OF(TYPE), .op = GPSH_##OP)
+
+#define DEFINE(NAME, TYPE) GPSH_COLL_MOVES(MOVE, NAME, TYPE)
 GPUSHMEM_RMA_TYPES(DEFINE)
+GPSH_COLL_MOVES(MOVE_MEM, )
 #undef DEFINE
-DEFINE_FORMS(, mem, void, 1)
-
-// ---- Reductions ----
-
-static int fold(const char *what, enum gpushmem_coll_kind kind, gpushmem_team_t team, void *dest,
-                const void *source, enum gpsh_type type, enum gpsh_fold_op op, size_t nelems)
-{
-    return collective(&(struct gpsh_coll){what, kind, NULL, dest, source, gpsh_type_size(type),
-                                          nelems, 0, 1, 1, type, op},
-                      team);
-}
-
-#define DEFINE_FOLD(NAME, TYPE, WORD, OP)                                                          \
-    int gpushmem_##NAME##_##WORD##_reduce(gpushmem_team_t team, TYPE *dest, const TYPE *source,    \
-                                          size_t nelems)                                           \
-    {                                                                                              \
-        return fold(__func__, GPUSHMEM_COLL_REDUCE, team, dest, source, GPSH_TYPE_OF(TYPE), OP,    \
-                    nelems);                                                                       \
-    }                                                                                              \
-    int gpushmem_##NAME##_##WORD##_reducescatter(gpushmem_team_t team, TYPE *dest,                 \
-                                                 const TYPE *source, size_t nelems)                \
-    {                                                                                              \
-        return fold(__func__, GPUSHMEM_COLL_REDUCESCATTER, team, dest, source, GPSH_TYPE_OF(TYPE), \
-                    OP, nelems);                                                                   \
-    }
-#define DEFINE(NAME, TYPE)                                                                         \
-    DEFINE_FOLD(NAME, TYPE, and, GPSH_AND)                                                         \
-    DEFINE_FOLD(NAME, TYPE, or, GPSH_OR)                                                           \
-    DEFINE_FOLD(NAME, TYPE, xor, GPSH_XOR)
+#define DEFINE(NAME, TYPE) GPSH_COLLS_OF_BITS(FOLD, NAME, TYPE)
 GPUSHMEM_COLL_BITWISE_TYPES(DEFINE)
 #undef DEFINE
-#define DEFINE(NAME, TYPE)                                                                         \
-    DEFINE_FOLD(NAME, TYPE, min, GPSH_MIN)                                                         \
-    DEFINE_FOLD(NAME, TYPE, max, GPSH_MAX)
+#define DEFINE(NAME, TYPE) GPSH_COLLS_OF_ORDER(FOLD, NAME, TYPE)
 GPUSHMEM_COLL_ORDERED_TYPES(DEFINE)
 #undef DEFINE
-#define DEFINE(NAME, TYPE)                                                                         \
-    DEFINE_FOLD(NAME, TYPE, sum, GPSH_SUM)                                                         \
-    DEFINE_FOLD(NAME, TYPE, prod, GPSH_PROD)                                                       \
-    int gpushmem_##NAME##_sum_inscan(gpushmem_team_t team, TYPE *dest, const TYPE *source,         \
-                                     size_t nelems)                                                \
-    {                                                                                              \
-        return fold(__func__, GPUSHMEM_COLL_INSCAN, team, dest, source, GPSH_TYPE_OF(TYPE),        \
-                    GPSH_SUM, nelems);                                                             \
-    }                                                                                              \
-    int gpushmem_##NAME##_sum_exscan(gpushmem_team_t team, TYPE *dest, const TYPE *source,         \
-                                     size_t nelems)                                                \
-    {                                                                                              \
-        return fold(__func__, GPUSHMEM_COLL_EXSCAN, team, dest, source, GPSH_TYPE_OF(TYPE),        \
-                    GPSH_SUM, nelems);                                                             \
-    }
+#define DEFINE(NAME, TYPE) GPSH_COLLS_OF_SUMS(FOLD, NAME, TYPE)
 GPUSHMEM_COLL_TYPES(DEFINE)
-#undef DEFINE
 
 // ---- barrier ----
 

@@ -61,19 +61,15 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
     return 0;
 }
 
+#define DO(HOW, SIZE, WAIT)                                                                        \
+    HOW(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), pe, GPSH_WAIT_##WAIT)
+#define DO_put(SIZE)     DO(put, SIZE, SOURCE)
+#define DO_get(SIZE)     DO(get, SIZE, COMPLETE)
+#define DO_put_nbi(SIZE) DO(put, SIZE, NONE)
+#define DO_get_nbi(SIZE) DO(get, SIZE, NONE)
+
 #define DEFINE_TYPE(NAME, TYPE)                                                                    \
-    GPSH_FUNCTION(                                                                                 \
-        int, NAME##_put, (TYPE * dest, const TYPE *source, size_t nelems, int pe),                 \
-        put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_SOURCE))  \
-    GPSH_FUNCTION(int, NAME##_get, (TYPE * dest, const TYPE *source, size_t nelems, int pe),       \
-                  get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe,           \
-                      GPSH_WAIT_COMPLETE))                                                         \
-    GPSH_FUNCTION(                                                                                 \
-        int, NAME##_put_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
-        put(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
-    GPSH_FUNCTION(                                                                                 \
-        int, NAME##_get_nbi, (TYPE * dest, const TYPE *source, size_t nelems, int pe),             \
-        get(__func__, ctx, dest, source, gpsh_bytes(nelems, sizeof(TYPE)), pe, GPSH_WAIT_NONE))    \
+    GPSH_PLAIN_MOVES(GPSH_MOVE_TYPE, NAME, TYPE)                                                   \
     GPSH_FUNCTION(int, NAME##_p, (TYPE * dest, TYPE value, int pe),                                \
                   put(__func__, ctx, dest, &value, sizeof value, pe, GPSH_WAIT_SOURCE))            \
     static inline TYPE NAME##_get_one(const char *function, gpushmem_ctx_t ctx,                    \
@@ -90,27 +86,6 @@ GPSH_ALWAYS_INLINE int get(const char *function, gpushmem_ctx_t ctx, void *dest,
     GPSH_FUNCTION(TYPE, NAME##_g, (const TYPE *source, int pe),                                    \
                   NAME##_get_one(__func__, ctx, source, pe))
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
-
-#define DEFINE_SIZE(BITS)                                                                          \
-    GPSH_FUNCTION(                                                                                 \
-        int, put##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
-        put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_SOURCE))      \
-    GPSH_FUNCTION(                                                                                 \
-        int, get##BITS, (void *dest, const void *source, size_t nelems, int pe),                   \
-        get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_COMPLETE))    \
-    GPSH_FUNCTION(                                                                                 \
-        int, put##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
-        put(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))        \
-    GPSH_FUNCTION(                                                                                 \
-        int, get##BITS##_nbi, (void *dest, const void *source, size_t nelems, int pe),             \
-        get(__func__, ctx, dest, source, gpsh_bytes(nelems, BITS / 8), pe, GPSH_WAIT_NONE))
+#define DEFINE_SIZE(BITS) GPSH_PLAIN_MOVES(GPSH_MOVE_SIZE, BITS, BITS / 8)
 GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
-
-GPSH_FUNCTION(int, putmem, (void *dest, const void *source, size_t bytes, int pe),
-              put(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_SOURCE))
-GPSH_FUNCTION(int, getmem, (void *dest, const void *source, size_t bytes, int pe),
-              get(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_COMPLETE))
-GPSH_FUNCTION(int, putmem_nbi, (void *dest, const void *source, size_t bytes, int pe),
-              put(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_NONE))
-GPSH_FUNCTION(int, getmem_nbi, (void *dest, const void *source, size_t bytes, int pe),
-              get(__func__, ctx, dest, source, bytes, pe, GPSH_WAIT_NONE))
+GPSH_PLAIN_MOVES(GPSH_MOVE_SIZE, mem, 1)

@@ -148,21 +148,16 @@ GPSH_ALWAYS_INLINE int put_signal(const char *function, gpushmem_ctx_t ctx, void
     return 0;
 }
 
-#define PARAMETERS(TYPE)                                                                           \
-    (TYPE * dest, const TYPE *source, size_t nelems, uint64_t *sig, uint64_t signal,               \
-     enum gpushmem_signal_op sig_op, int pe)
-#define DEFINE(NAME, TYPE, SIZE)                                                                   \
-    GPSH_FUNCTION(int, NAME##_signal, PARAMETERS(TYPE),                                            \
-                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal,   \
-                             sig_op, pe, GPSH_WAIT_SOURCE))                                        \
-    GPSH_FUNCTION(int, NAME##_signal_nbi, PARAMETERS(TYPE),                                        \
-                  put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal,   \
-                             sig_op, pe, GPSH_WAIT_NONE))
-#define DEFINE_TYPE(NAME, TYPE) DEFINE(NAME##_put, TYPE, sizeof(TYPE))
-#define DEFINE_SIZE(BITS)       DEFINE(put##BITS, void, BITS / 8)
+#define DO(SIZE, WAIT)                                                                             \
+    put_signal(__func__, ctx, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, sig_op, pe,     \
+               GPSH_WAIT_##WAIT)
+#define DO_put_signal(SIZE)     DO(SIZE, SOURCE)
+#define DO_put_signal_nbi(SIZE) DO(SIZE, NONE)
+#define DEFINE_TYPE(NAME, TYPE) GPSH_SIGNAL_MOVES(GPSH_MOVE_TYPE, NAME, TYPE)
+#define DEFINE_SIZE(BITS)       GPSH_SIGNAL_MOVES(GPSH_MOVE_SIZE, BITS, BITS / 8)
 GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
 GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
-DEFINE(putmem, void, 1)
+GPSH_SIGNAL_MOVES(GPSH_MOVE_SIZE, mem, 1)
 
 #undef gpushmem_signal_op // the type-generic name of C
 GPSH_FUNCTION(int, signal_op,

@@ -170,46 +170,37 @@ static int together(const char *function, int kind, gpushmem_stream_t stream)
     return status < 0 ? status : submit(function, &op, stream);
 }
 
-#define DEFINE(PUT, GET, TYPE, SIZE)                                                               \
-    int gpushmem_##PUT##_on_stream(TYPE *dest, const TYPE *source, size_t n, int pe,               \
-                                   gpushmem_stream_t stream)                                       \
+#define DO_put(SIZE)                                                                               \
+    move(__func__, GPUSHMEM_STREAM_PUT, dest, source, gpsh_bytes(nelems, SIZE), pe, stream)
+#define DO_get(SIZE)                                                                               \
+    move(__func__, GPUSHMEM_STREAM_GET, dest, source, gpsh_bytes(nelems, SIZE), pe, stream)
+#define DO_put_signal(SIZE)                                                                        \
+    put_signal(__func__, dest, source, gpsh_bytes(nelems, SIZE), sig, signal, sig_op, pe, stream)
+#define DO_STRIDED(KIND, SIZE)                                                                     \
+    move_strided(__func__,                                                                         \
+                 (struct gpushmem_stream_op){.kind = GPUSHMEM_STREAM_##KIND,                       \
+                                             .pe = pe,                                             \
+                                             .size = SIZE,                                         \
+                                             .dest = dest,                                         \
+                                             .source = source,                                     \
+                                             .bytes = gpsh_bytes(nelems, SIZE),                    \
+                                             .dest_stride = dst,                                   \
+                                             .source_stride = sst},                                \
+                 stream)
+#define DO_iput(SIZE) DO_STRIDED(IPUT, SIZE)
+#define DO_iget(SIZE) DO_STRIDED(IGET, SIZE)
+#define DEFINE_ONE(NAME, VERB, FORM, TYPE, SIZE)                                                   \
+    int gpushmem_##NAME##_on_stream(GPSH_P_##FORM(TYPE, enum gpushmem_signal_op),                  \
+                                    gpushmem_stream_t stream)                                      \
     {                                                                                              \
-        return move(__func__, GPUSHMEM_STREAM_PUT, dest, source, gpsh_bytes(n, SIZE), pe, stream); \
-    }                                                                                              \
-    int gpushmem_##GET##_on_stream(TYPE *dest, const TYPE *source, size_t n, int pe,               \
-                                   gpushmem_stream_t stream)                                       \
-    {                                                                                              \
-        return move(__func__, GPUSHMEM_STREAM_GET, dest, source, gpsh_bytes(n, SIZE), pe, stream); \
-    }                                                                                              \
-    int gpushmem_##PUT##_signal_on_stream(TYPE *dest, const TYPE *source, size_t n, uint64_t *sig, \
-                                          uint64_t signal, enum gpushmem_signal_op sig_op, int pe, \
-                                          gpushmem_stream_t stream)                                \
-    {                                                                                              \
-        return put_signal(__func__, dest, source, gpsh_bytes(n, SIZE), sig, signal, sig_op, pe,    \
-                          stream);                                                                 \
+        return DO_##VERB(SIZE);                                                                    \
     }
-#define DEFINE_TYPE(NAME, TYPE) DEFINE(NAME##_put, NAME##_get, TYPE, sizeof(TYPE))
-#define DEFINE_SIZE(BITS)       DEFINE(put##BITS, get##BITS, void, BITS / 8)
-GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
-GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
-DEFINE(putmem, getmem, void, 1)
-
-#define DEFINE_STRIDED(CALL, KIND, TYPE, SIZE)                                                     \
-    int gpushmem_##CALL##_on_stream(TYPE *dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst,  \
-                                    size_t nelems, int pe, gpushmem_stream_t stream)               \
-    {                                                                                              \
-        return move_strided(__func__,                                                              \
-                            (struct gpushmem_stream_op){.kind = GPUSHMEM_STREAM_##KIND,            \
-                                                        .pe = pe,                                  \
-                                                        .size = SIZE,                              \
-                                                        .dest = dest,                              \
-                                                        .source = source,                          \
-                                                        .bytes = gpsh_bytes(nelems, SIZE),         \
-                                                        .dest_stride = dst,                        \
-                                                        .source_stride = sst},                     \
-                            stream);                                                               \
-    }
-#define DEFINE_VALUE(NAME, TYPE)                                                                   \
+#define MOVE_TYPE(VERB, REST, FORM, NAME, TYPE)                                                    \
+    DEFINE_ONE(NAME##_##VERB##REST, VERB##REST, FORM, TYPE, sizeof(TYPE))
+#define MOVE_SIZE(VERB, REST, FORM, BITS, SIZE)                                                    \
+    DEFINE_ONE(VERB##BITS##REST, VERB##REST, FORM, void, SIZE)
+#define DEFINE_TYPE(NAME, TYPE)                                                                    \
+    GPSH_STREAM_MOVES(MOVE_TYPE, NAME, TYPE)                                                       \
     int gpushmem_##NAME##_p_on_stream(TYPE *dest, TYPE value, int pe, gpushmem_stream_t stream)    \
     {                                                                                              \
         return put_value(__func__, dest, &value, sizeof value, pe, stream);                        \
@@ -218,14 +209,13 @@ DEFINE(putmem, getmem, void, 1)
                                       gpushmem_stream_t stream)                                    \
     {                                                                                              \
         return move(__func__, GPUSHMEM_STREAM_GET, dest, source, sizeof *dest, pe, stream);        \
-    }                                                                                              \
-    DEFINE_STRIDED(NAME##_iput, IPUT, TYPE, sizeof(TYPE))                                          \
-    DEFINE_STRIDED(NAME##_iget, IGET, TYPE, sizeof(TYPE))
-#define DEFINE_STRIDED_SIZE(BITS)                                                                  \
-    DEFINE_STRIDED(iput##BITS, IPUT, void, BITS / 8)                                               \
-    DEFINE_STRIDED(iget##BITS, IGET, void, BITS / 8)
-GPUSHMEM_RMA_TYPES(DEFINE_VALUE)
-GPUSHMEM_RMA_SIZES(DEFINE_STRIDED_SIZE)
+    }
+#define DEFINE_SIZE(BITS) GPSH_STREAM_MOVES(MOVE_SIZE, BITS, BITS / 8)
+GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
+GPUSHMEM_RMA_SIZES(DEFINE_SIZE)
+MOVE_SIZE(put, , MOVE, mem, 1)
+MOVE_SIZE(get, , MOVE, mem, 1)
+MOVE_SIZE(put, _signal, SIGNAL, mem, 1)
 
 int gpsh_stream_drain(const char *function, gpushmem_stream_t stream)
 {

@@ -266,125 +266,52 @@ static int collective(struct call call)
     return status || nothing ? status : submit(&call, &teams);
 }
 
-static int meet(const char *function, int kind, gpushmem_team_t team, gpushmem_stream_t stream)
-{
-    return collective(
-        (struct call){function, {.kind = (uint8_t)kind, .team = team, .width = 1}, stream});
-}
-
-static int copy(const char *function, int kind, gpushmem_team_t team, void *dest,
-                const void *source, size_t n, size_t width, int root, gpushmem_stream_t stream)
-{
-    return collective((struct call){function,
-                                    {.kind = (uint8_t)kind,
-                                     .team = team,
-                                     .dest = dest,
-                                     .source = source,
-                                     .n = n,
-                                     .width = (uint32_t)width,
-                                     .root = root},
-                                    stream});
-}
-
-static int exchange_apart(const char *function, gpushmem_team_t team, void *dest,
-                          const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t n, size_t width,
-                          gpushmem_stream_t stream)
-{
-    return collective((struct call){function,
-                                    {.kind = GPUSHMEM_COLL_ALLTOALLS,
-                                     .team = team,
-                                     .dest = dest,
-                                     .source = source,
-                                     .n = n,
-                                     .width = (uint32_t)width,
-                                     .dest_stride = dst,
-                                     .source_stride = sst},
-                                    stream});
-}
-
-static int fold(const char *function, int kind, gpushmem_team_t team, void *dest,
-                const void *source, size_t n, size_t width, int type, int how,
-                gpushmem_stream_t stream)
-{
-    return collective((struct call){function,
-                                    {.kind = (uint8_t)kind,
-                                     .team = team,
-                                     .dest = dest,
-                                     .source = source,
-                                     .n = n,
-                                     .width = (uint32_t)width,
-                                     .type = (uint8_t)type,
-                                     .fold = (uint8_t)how},
-                                    stream});
-}
-
-// ---- The public names ----
+// ---- The public names, by the rows of gpushmem/impl/signatures.h ----
 
 int gpushmem_team_sync_on_stream(gpushmem_team_t team, gpushmem_stream_t stream)
 {
-    return meet(__func__, GPUSHMEM_COLL_SYNC, team, stream);
+    return collective(
+        (struct call){__func__, {.kind = GPUSHMEM_COLL_SYNC, .team = team, .width = 1}, stream});
 }
 
 int gpushmem_barrier_on_stream(gpushmem_team_t team, gpushmem_stream_t stream)
 {
-    return meet(__func__, GPUSHMEM_COLL_BARRIER, team, stream);
+    return collective(
+        (struct call){__func__, {.kind = GPUSHMEM_COLL_BARRIER, .team = team, .width = 1}, stream});
 }
 
-#define DEFINE(PREFIX, MEM, TYPE, WIDTH)                                                           \
-    int PREFIX##broadcast##MEM##_on_stream(gpushmem_team_t team, TYPE *dest, const TYPE *source,   \
-                                           size_t n, int root, gpushmem_stream_t stream)           \
+#define REST_OF_PART  .root = 0
+#define REST_OF_ROOT  .root = root
+#define REST_OF_APART .dest_stride = dst, .source_stride = sst
+#define DEFINE_ONE(NAME, KIND, FORM, TYPE, ...)                                                    \
+    int gpushmem_##NAME##_on_stream(gpushmem_team_t team, GPSH_P_##FORM(TYPE, ),                   \
+                                    gpushmem_stream_t stream)                                      \
     {                                                                                              \
-        return copy(__func__, GPUSHMEM_COLL_BROADCAST, team, dest, source, n, WIDTH, root,         \
-                    stream);                                                                       \
-    }                                                                                              \
-    int PREFIX##collect##MEM##_on_stream(gpushmem_team_t team, TYPE *dest, const TYPE *source,     \
-                                         size_t n, gpushmem_stream_t stream)                       \
-    {                                                                                              \
-        return copy(__func__, GPUSHMEM_COLL_COLLECT, team, dest, source, n, WIDTH, 0, stream);     \
-    }                                                                                              \
-    int PREFIX##fcollect##MEM##_on_stream(gpushmem_team_t team, TYPE *dest, const TYPE *source,    \
-                                          size_t n, gpushmem_stream_t stream)                      \
-    {                                                                                              \
-        return copy(__func__, GPUSHMEM_COLL_FCOLLECT, team, dest, source, n, WIDTH, 0, stream);    \
-    }                                                                                              \
-    int PREFIX##alltoall##MEM##_on_stream(gpushmem_team_t team, TYPE *dest, const TYPE *source,    \
-                                          size_t n, gpushmem_stream_t stream)                      \
-    {                                                                                              \
-        return copy(__func__, GPUSHMEM_COLL_ALLTOALL, team, dest, source, n, WIDTH, 0, stream);    \
-    }                                                                                              \
-    int PREFIX##alltoalls##MEM##_on_stream(gpushmem_team_t team, TYPE *dest, const TYPE *source,   \
-                                           ptrdiff_t dst, ptrdiff_t sst, size_t n,                 \
-                                           gpushmem_stream_t stream)                               \
-    {                                                                                              \
-        return exchange_apart(__func__, team, dest, source, dst, sst, n, WIDTH, stream);           \
+        return collective((struct call){__func__,                                                  \
+                                        {.kind = GPUSHMEM_COLL_##KIND,                             \
+                                         .team = team,                                             \
+                                         .dest = dest,                                             \
+                                         .source = source,                                         \
+                                         .n = nelems,                                              \
+                                         REST_OF_##FORM,                                           \
+                                         __VA_ARGS__},                                             \
+                                        stream});                                                  \
     }
-#define DEFINE_TYPE(NAME, TYPE) DEFINE(gpushmem_##NAME##_, , TYPE, sizeof(TYPE))
-DEFINE(gpushmem_, mem, void, 1)
-GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
+#define MOVE(NAME, KIND, FORM, PREFIX, TYPE)                                                       \
+    DEFINE_ONE(PREFIX##_##NAME, KIND, FORM, TYPE, .width = sizeof(TYPE))
+#define MOVE_MEM(NAME, KIND, FORM, UNUSED) DEFINE_ONE(NAME##mem, KIND, FORM, void, .width = 1)
+#define FOLD(NAME, KIND, OP, PREFIX, TYPE, NUMBER)                                                 \
+    DEFINE_ONE(PREFIX##_##NAME, KIND, PART, TYPE, .width = sizeof(TYPE), .type = NUMBER,           \
+               .fold = GPUSHMEM_COLL_##OP)
 
-#define DEFINE_FOLD(FUNCTION, KIND, TYPE, NUMBER, FOLD)                                            \
-    int FUNCTION(gpushmem_team_t team, TYPE *dest, const TYPE *source, size_t n,                   \
-                 gpushmem_stream_t stream)                                                         \
-    {                                                                                              \
-        return fold(__func__, KIND, team, dest, source, n, sizeof(TYPE), NUMBER, FOLD, stream);    \
-    }
-#define DEFINE_REDUCE(NAME, TYPE, NUMBER, WORD, FOLD, UNUSED)                                      \
-    DEFINE_FOLD(gpushmem_##NAME##_##WORD##_reduce_on_stream, GPUSHMEM_COLL_REDUCE, TYPE, NUMBER,   \
-                FOLD)                                                                              \
-    DEFINE_FOLD(gpushmem_##NAME##_##WORD##_reducescatter_on_stream, GPUSHMEM_COLL_REDUCESCATTER,   \
-                TYPE, NUMBER, FOLD)
-#define DEFINE_SCANS(NAME, TYPE, NUMBER)                                                           \
-    DEFINE_FOLD(gpushmem_##NAME##_sum_inscan_on_stream, GPUSHMEM_COLL_INSCAN, TYPE, NUMBER,        \
-                GPUSHMEM_COLL_SUM)                                                                 \
-    DEFINE_FOLD(gpushmem_##NAME##_sum_exscan_on_stream, GPUSHMEM_COLL_EXSCAN, TYPE, NUMBER,        \
-                GPUSHMEM_COLL_SUM)
+#define DEFINE_MOVES(NAME, TYPE)        GPSH_COLL_MOVES(MOVE, NAME, TYPE)
+#define DEFINE_BITS(NAME, TYPE, NUMBER) GPSH_COLLS_OF_BITS(FOLD, NAME, TYPE, NUMBER)
+#define DEFINE_SUMS(NAME, TYPE, NUMBER) GPSH_COLLS_OF_SUMS(FOLD, NAME, TYPE, NUMBER)
 #define DEFINE_ALL(NAME, TYPE, NUMBER)                                                             \
-    GPSH_COLL_FOLDS_OF_ALL(DEFINE_REDUCE, NAME, TYPE, NUMBER, )                                    \
-    DEFINE_SCANS(NAME, TYPE, NUMBER)
-#define DEFINE_COMPLEX(NAME, TYPE, NUMBER)                                                         \
-    GPSH_COLL_FOLDS_OF_SUMS(DEFINE_REDUCE, NAME, TYPE, NUMBER, )                                   \
-    DEFINE_SCANS(NAME, TYPE, NUMBER)
-#define DEFINE_BITS(NAME, TYPE, NUMBER) GPSH_COLL_FOLDS_OF_BITS(DEFINE_REDUCE, NAME, TYPE, NUMBER, )
+    GPSH_COLLS_OF_ORDER(FOLD, NAME, TYPE, NUMBER)                                                  \
+    DEFINE_SUMS(NAME, TYPE, NUMBER)
+GPSH_COLL_MOVES(MOVE_MEM, )
+GPUSHMEM_RMA_TYPES(DEFINE_MOVES)
 GPUSHMEM_COLL_NUMBERS(DEFINE_ALL)
-GPUSHMEM_COLL_COMPLEX(DEFINE_COMPLEX)
+GPUSHMEM_COLL_COMPLEX(DEFINE_SUMS)
 GPUSHMEM_COLL_INTEGERS(DEFINE_BITS)

@@ -70,30 +70,22 @@ int gpsh_strided_check(const char *function, const void *sym, ptrdiff_t remote_s
 }
 
 GPSH_ALWAYS_INLINE void copy(char *to, ptrdiff_t to_stride, const char *from, ptrdiff_t from_stride,
-                             size_t nelems, size_t size)
+                             const struct strided *s)
 {
-    for (; nelems != 0; --nelems) {
-        gpsh_direct_copy(to, from, size);
-        to += (size_t)to_stride * size;
-        from += (size_t)from_stride * size;
+    for (size_t n = s->nelems; n != 0; --n) {
+        gpsh_direct_copy(to, from, s->size);
+        to += (size_t)to_stride * s->unit;
+        from += (size_t)from_stride * s->unit;
     }
 }
 
-GPSH_ALWAYS_INLINE void copy_blocks(char *to, size_t to_step, const char *from, size_t from_step,
-                                    const struct strided *s)
+GPSH_ALWAYS_INLINE int copy_here(enum gpsh_op_kind kind, const struct strided *s, char *there,
+                                 char *local)
 {
-    for (size_t i = 0; i < s->nelems; ++i)
-        gpsh_direct_copy(to + i * to_step, from + i * from_step, s->size);
-}
-
-static int copy_here(enum gpsh_op_kind kind, const struct strided *s, char *there, char *local)
-{
-    size_t remote_step = (size_t)s->remote_stride * s->unit;
-    size_t local_step = (size_t)s->local_stride * s->unit;
     if (kind == GPSH_OP_PUT)
-        copy_blocks(there, remote_step, local, local_step, s);
+        copy(there, s->remote_stride, local, s->local_stride, s);
     else
-        copy_blocks(local, local_step, there, remote_step, s);
+        copy(local, s->local_stride, there, s->remote_stride, s);
     return 0;
 }
 
@@ -137,118 +129,68 @@ static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_k
     return status;
 }
 
-GPSH_ALWAYS_INLINE int iput(const char *function, gpushmem_ctx_t ctx, void *dest,
-                            const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,
-                            size_t size, int pe)
+GPSH_ALWAYS_INLINE int move(const char *function, gpushmem_ctx_t ctx, enum gpsh_op_kind kind,
+                            struct strided s, const void *sym, const void *local, int pe)
 {
-    const struct strided s = {
-        .remote_stride = dst, .local_stride = sst, .nelems = nelems, .size = size, .unit = size};
-    char *to = dst < 1 || sst < 1 ? NULL : gpsh_direct(dest, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(to == NULL || source == NULL || ctx == GPUSHMEM_CTX_INVALID))
-        return move_slow(function, ctx, GPSH_OP_PUT, &s, dest, (char *)(uintptr_t)source, pe);
-    copy(to, dst, source, sst, nelems, size);
-    return 0;
+    char *there = too_close(&s) ? NULL : gpsh_direct(sym, remote_span(&s), pe);
+    char *here = (char *)(uintptr_t)local;
+    if (GPSH_UNLIKELY(there == NULL || here == NULL || ctx == GPUSHMEM_CTX_INVALID))
+        return move_slow(function, ctx, kind, &s, sym, here, pe);
+    return copy_here(kind, &s, there, here);
 }
 
-GPSH_ALWAYS_INLINE int iget(const char *function, gpushmem_ctx_t ctx, void *dest,
-                            const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,
-                            size_t size, int pe)
-{
-    const struct strided s = {
-        .remote_stride = sst, .local_stride = dst, .nelems = nelems, .size = size, .unit = size};
-    const char *from = dst < 1 || sst < 1 ? NULL : gpsh_direct(source, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(from == NULL || dest == NULL || ctx == GPUSHMEM_CTX_INVALID))
-        return move_slow(function, ctx, GPSH_OP_GET, &s, source, dest, pe);
-    copy(dest, dst, from, sst, nelems, size);
-    return 0;
-}
+// ---- Elements: one body for each size ----
 
-// One body for each size of element.
+#define STRIDED(FAR, NEAR, BYTES)                                                                  \
+    ((struct strided){.remote_stride = FAR,                                                        \
+                      .local_stride = NEAR,                                                        \
+                      .nelems = nelems,                                                            \
+                      .size = BYTES,                                                               \
+                      .unit = BYTES})
 #define DEFINE_BODY(BITS)                                                                          \
-    static int iput_##BITS(const char *function, gpushmem_ctx_t ctx, void *dest,                   \
-                           const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,        \
-                           int pe)                                                                 \
+    static int iput_##BITS(const char *function, gpushmem_ctx_t ctx, GPSH_P_STRIDED(void, ))       \
     {                                                                                              \
-        return iput(function, ctx, dest, source, dst, sst, nelems, BITS / 8, pe);                  \
+        return move(function, ctx, GPSH_OP_PUT, STRIDED(dst, sst, BITS / 8), dest, source, pe);    \
     }                                                                                              \
-    static int iget_##BITS(const char *function, gpushmem_ctx_t ctx, void *dest,                   \
-                           const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,        \
-                           int pe)                                                                 \
+    static int iget_##BITS(const char *function, gpushmem_ctx_t ctx, GPSH_P_STRIDED(void, ))       \
     {                                                                                              \
-        return iget(function, ctx, dest, source, dst, sst, nelems, BITS / 8, pe);                  \
-    }                                                                                              \
-    GPSH_FUNCTION(                                                                                 \
-        int, iput##BITS,                                                                           \
-        (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),     \
-        iput_##BITS(__func__, ctx, dest, source, dst, sst, nelems, pe))                            \
-    GPSH_FUNCTION(                                                                                 \
-        int, iget##BITS,                                                                           \
-        (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),     \
-        iget_##BITS(__func__, ctx, dest, source, dst, sst, nelems, pe))
+        return move(function, ctx, GPSH_OP_GET, STRIDED(sst, dst, BITS / 8), source, dest, pe);    \
+    }
 GPUSHMEM_RMA_SIZES(DEFINE_BODY)
 
-// `size` is a constant where this is used, so that one call remains.
-#define BY_SIZE(verb, size, ...)                                                                   \
-    ((size) == 1   ? verb##_8(__VA_ARGS__)                                                         \
-     : (size) == 2 ? verb##_16(__VA_ARGS__)                                                        \
-     : (size) == 4 ? verb##_32(__VA_ARGS__)                                                        \
-                   : verb##_64(__VA_ARGS__))
-
-#define DEFINE_TYPE(NAME, TYPE)                                                                    \
-    _Static_assert(sizeof(TYPE) <= 8, "BY_SIZE knows no larger type");                             \
-    GPSH_FUNCTION(                                                                                 \
-        int, NAME##_iput,                                                                          \
-        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
-        BY_SIZE(iput, sizeof(TYPE), __func__, ctx, dest, source, dst, sst, nelems, pe))            \
-    GPSH_FUNCTION(                                                                                 \
-        int, NAME##_iget,                                                                          \
-        (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),    \
-        BY_SIZE(iget, sizeof(TYPE), __func__, ctx, dest, source, dst, sst, nelems, pe))
-GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
+// SIZE is a constant, so that one call remains.
+#define BY_SIZE(VERB, SIZE, ...)                                                                   \
+    ((SIZE) == 1   ? VERB##_8(__VA_ARGS__)                                                         \
+     : (SIZE) == 2 ? VERB##_16(__VA_ARGS__)                                                        \
+     : (SIZE) == 4 ? VERB##_32(__VA_ARGS__)                                                        \
+     : (SIZE) == 8 ? VERB##_64(__VA_ARGS__)                                                        \
+                   : VERB##_128(__VA_ARGS__))
+#define DO_iput(SIZE) BY_SIZE(iput, SIZE, __func__, ctx, dest, source, dst, sst, nelems, pe)
+#define DO_iget(SIZE) BY_SIZE(iget, SIZE, __func__, ctx, dest, source, dst, sst, nelems, pe)
 
 // ---- Blocks ----
 
-static int ibput(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source,
-                 ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, size_t unit, int pe)
+static int ib(const char *function, gpushmem_ctx_t ctx, enum gpsh_op_kind kind, const void *sym,
+              ptrdiff_t far, const void *local, ptrdiff_t near, size_t bsize, size_t nblocks,
+              size_t unit, int pe)
 {
-    const struct strided s = {.remote_stride = dst,
-                              .local_stride = sst,
+    const struct strided s = {.remote_stride = far,
+                              .local_stride = near,
                               .nelems = bsize != 0 ? nblocks : 0,
                               .size = gpsh_bytes(bsize, unit),
                               .unit = unit};
-    char *to = too_close(&s) ? NULL : gpsh_direct(dest, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(to == NULL || source == NULL || ctx == GPUSHMEM_CTX_INVALID))
-        return move_slow(function, ctx, GPSH_OP_PUT, &s, dest, (char *)(uintptr_t)source, pe);
-    copy_blocks(to, (size_t)dst * unit, source, (size_t)sst * unit, &s);
-    return 0;
+    return move(function, ctx, kind, s, sym, local, pe);
 }
+#define DO_ibput(SIZE)                                                                             \
+    ib(__func__, ctx, GPSH_OP_PUT, dest, dst, source, sst, bsize, nblocks, SIZE, pe)
+#define DO_ibget(SIZE)                                                                             \
+    ib(__func__, ctx, GPSH_OP_GET, source, sst, dest, dst, bsize, nblocks, SIZE, pe)
 
-static int ibget(const char *function, gpushmem_ctx_t ctx, void *dest, const void *source,
-                 ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, size_t unit, int pe)
-{
-    const struct strided s = {.remote_stride = sst,
-                              .local_stride = dst,
-                              .nelems = bsize != 0 ? nblocks : 0,
-                              .size = gpsh_bytes(bsize, unit),
-                              .unit = unit};
-    const char *from = too_close(&s) ? NULL : gpsh_direct(source, remote_span(&s), pe);
-    if (GPSH_UNLIKELY(from == NULL || dest == NULL || ctx == GPUSHMEM_CTX_INVALID))
-        return move_slow(function, ctx, GPSH_OP_GET, &s, source, dest, pe);
-    copy_blocks(dest, (size_t)dst * unit, from, (size_t)sst * unit, &s);
-    return 0;
-}
-
-#define DEFINE_BLOCKED(PUT, GET, TYPE, UNIT)                                                       \
-    GPSH_FUNCTION(int, PUT,                                                                        \
-                  (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,    \
-                   size_t nblocks, int pe),                                                        \
-                  ibput(__func__, ctx, dest, source, dst, sst, bsize, nblocks, UNIT, pe))          \
-    GPSH_FUNCTION(int, GET,                                                                        \
-                  (TYPE * dest, const TYPE *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,    \
-                   size_t nblocks, int pe),                                                        \
-                  ibget(__func__, ctx, dest, source, dst, sst, bsize, nblocks, UNIT, pe))
-#define DEFINE_BLOCKED_TYPE(NAME, TYPE)                                                            \
-    DEFINE_BLOCKED(NAME##_ibput, NAME##_ibget, TYPE, sizeof(TYPE))
-#define DEFINE_BLOCKED_SIZE(BITS) DEFINE_BLOCKED(ibput##BITS, ibget##BITS, void, BITS / 8)
-GPUSHMEM_RMA_TYPES(DEFINE_BLOCKED_TYPE)
-GPUSHMEM_RMA_SIZES(DEFINE_BLOCKED_SIZE)
+#define DEFINE_TYPE(NAME, TYPE)                                                                    \
+    GPSH_STRIDED_MOVES(GPSH_MOVE_TYPE, NAME, TYPE)                                                 \
+    GPSH_BLOCKED_MOVES(GPSH_MOVE_TYPE, NAME, TYPE)
+#define DEFINE_SIZE(BITS)                                                                          \
+    GPSH_STRIDED_MOVES(GPSH_MOVE_SIZE, BITS, BITS / 8)                                             \
+    GPSH_BLOCKED_MOVES(GPSH_MOVE_SIZE, BITS, BITS / 8)
+GPUSHMEM_RMA_TYPES(DEFINE_TYPE)
+GPUSHMEM_RMA_SIZES(DEFINE_SIZE)

@@ -395,42 +395,38 @@ static int set_some_status(const struct set *set, size_t *indices, size_t *count
                          .cmp = cmp,                                                               \
                          .kind = KIND(TYPE),                                                       \
                          __VA_ARGS__})
-#define ONE(TYPE)  .value = ORDERED(TYPE, value)
-#define EACH(TYPE) .vector = true, .values = (const char *)values
 
-// VECTOR, with what it is compared with: nothing, TYPE value; or _vector, const TYPE *values.
-#define DEFINE_SET(NAME, TYPE, VERB, BLOCKING, VECTOR, VALUE, WANTED)                              \
-    int gpushmem_##NAME##_##VERB##_all##VECTOR(const volatile TYPE *vars, size_t nelems,           \
-                                               const int *status, enum gpushmem_cmp cmp, VALUE)    \
+// The rows of gpushmem/impl/signatures.h. VECTOR, with what it is compared with: nothing, TYPE
+// value; or _vector, const TYPE *values.
+#define BLOCKING_wait_until true
+#define BLOCKING_test       false
+#define DEFINE_all(NAME, WORDS, ...)                                                               \
+    int gpushmem_##NAME(__VA_ARGS__)                                                               \
     {                                                                                              \
-        return set_all(SET(TYPE, WANTED, .blocking = BLOCKING));                                   \
-    }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_any##VECTOR(const volatile TYPE *vars, size_t nelems,        \
-                                                  const int *status, enum gpushmem_cmp cmp, VALUE) \
-    {                                                                                              \
-        return set_any_value(SET(TYPE, WANTED, .blocking = BLOCKING));                             \
-    }                                                                                              \
-    int gpushmem_##NAME##_##VERB##_any##VECTOR##_status(const volatile TYPE *vars, size_t nelems,  \
-                                                        const int *status, enum gpushmem_cmp cmp,  \
-                                                        VALUE, size_t *index)                      \
-    {                                                                                              \
-        return set_any_status(SET(TYPE, WANTED, .blocking = BLOCKING), index);                     \
-    }                                                                                              \
-    size_t gpushmem_##NAME##_##VERB##_some##VECTOR(const volatile TYPE *vars, size_t nelems,       \
-                                                   size_t *indices, const int *status,             \
-                                                   enum gpushmem_cmp cmp, VALUE)                   \
-    {                                                                                              \
-        return set_some_value(SET(TYPE, WANTED, .blocking = BLOCKING), indices);                   \
-    }                                                                                              \
-    int gpushmem_##NAME##_##VERB##_some##VECTOR##_status(                                          \
-        const volatile TYPE *vars, size_t nelems, size_t *indices, const int *status,              \
-        enum gpushmem_cmp cmp, VALUE, size_t *count)                                               \
-    {                                                                                              \
-        return set_some_status(SET(TYPE, WANTED, .blocking = BLOCKING), indices, count);           \
+        return set_all(WORDS);                                                                     \
     }
-#define DEFINE_SETS(NAME, TYPE, VERB, BLOCKING)                                                    \
-    DEFINE_SET(NAME, TYPE, VERB, BLOCKING, , TYPE value, ONE(TYPE))                                \
-    DEFINE_SET(NAME, TYPE, VERB, BLOCKING, _vector, const TYPE *values, EACH(TYPE))
+#define DEFINE_any(NAME, WORDS, ...)                                                               \
+    size_t gpushmem_##NAME(__VA_ARGS__)                                                            \
+    {                                                                                              \
+        return set_any_value(WORDS);                                                               \
+    }                                                                                              \
+    int gpushmem_##NAME##_status(__VA_ARGS__, size_t *index)                                       \
+    {                                                                                              \
+        return set_any_status(WORDS, index);                                                       \
+    }
+#define DEFINE_some(NAME, WORDS, ...)                                                              \
+    size_t gpushmem_##NAME(__VA_ARGS__)                                                            \
+    {                                                                                              \
+        return set_some_value(WORDS, indices);                                                     \
+    }                                                                                              \
+    int gpushmem_##NAME##_status(__VA_ARGS__, size_t *count)                                       \
+    {                                                                                              \
+        return set_some_status(WORDS, indices, count);                                             \
+    }
+#define DEFINE_SET(VERB, WHICH, FORM, NAME, TYPE, VECTOR, VALUE, ...)                              \
+    DEFINE_##WHICH(NAME##_##VERB##_##WHICH##VECTOR,                                                \
+                   SET(TYPE, .blocking = BLOCKING_##VERB, __VA_ARGS__),                            \
+                   GPSH_P_##FORM(const volatile TYPE *vars, enum gpushmem_cmp, VALUE))
 
 #define DEFINE(NAME, TYPE)                                                                         \
     int gpushmem_##NAME##_wait_until(const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value)  \
@@ -441,8 +437,9 @@ static int set_some_status(const struct set *set, size_t *indices, size_t *count
     {                                                                                              \
         return test(__func__, (const void *)var, KIND(TYPE), cmp, ORDERED(TYPE, value));           \
     }                                                                                              \
-    DEFINE_SETS(NAME, TYPE, wait_until, true)                                                      \
-    DEFINE_SETS(NAME, TYPE, test, false)
+    GPSH_WAITS(DEFINE_SET, NAME, TYPE, , TYPE value, .value = ORDERED(TYPE, value))                \
+    GPSH_WAITS(DEFINE_SET, NAME, TYPE, _vector, const TYPE *values, .vector = true,                \
+               .values = (const char *)values)
 GPUSHMEM_SYNC_TYPES(DEFINE)
 
 static int signal_fetch(const char *function, const uint64_t *sig, uint64_t *value)

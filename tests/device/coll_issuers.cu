@@ -45,11 +45,11 @@ struct row {
     int (*stream)(void *dest, const void *source);
 };
 
-#define ROW(NAME, TYPE, NUMBER, CALL, KIND, FOLD)                                                  \
+#define ROW(CALL, KIND, FOLD, NAME, TYPE, NUMBER)                                                  \
     {#NAME "_" #CALL,                                                                              \
-     KIND,                                                                                         \
+     GPUSHMEM_COLL_##KIND,                                                                         \
      NUMBER,                                                                                       \
-     FOLD,                                                                                         \
+     GPUSHMEM_COLL_##FOLD,                                                                         \
      sizeof(TYPE),                                                                                 \
      [](void *d, const void *s) {                                                                  \
          return gpushmem_##NAME##_##CALL(0, (TYPE *)d, (const TYPE *)s, N);                        \
@@ -57,21 +57,13 @@ struct row {
      [](void *d, const void *s) {                                                                  \
          return gpushmem_##NAME##_##CALL##_on_stream(0, (TYPE *)d, (const TYPE *)s, N, NULL);      \
      }},
-#define ROWS(NAME, TYPE, NUMBER, WORD, FOLD, UNUSED)                                               \
-    ROW(NAME, TYPE, NUMBER, WORD##_reduce, GPUSHMEM_COLL_REDUCE, FOLD)                             \
-    ROW(NAME, TYPE, NUMBER, WORD##_reducescatter, GPUSHMEM_COLL_REDUCESCATTER, FOLD)
-#define SCANS(NAME, TYPE, NUMBER)                                                                  \
-    ROW(NAME, TYPE, NUMBER, sum_inscan, GPUSHMEM_COLL_INSCAN, GPUSHMEM_COLL_SUM)                   \
-    ROW(NAME, TYPE, NUMBER, sum_exscan, GPUSHMEM_COLL_EXSCAN, GPUSHMEM_COLL_SUM)
+#define COMPLEX(NAME, TYPE, NUMBER) GPSH_COLLS_OF_SUMS(ROW, NAME, TYPE, NUMBER)
 #define REAL(NAME, TYPE, NUMBER)                                                                   \
-    GPSH_COLL_FOLDS_OF_ALL(ROWS, NAME, TYPE, NUMBER, )                                             \
-    SCANS(NAME, TYPE, NUMBER)
+    GPSH_COLLS_OF_ORDER(ROW, NAME, TYPE, NUMBER)                                                   \
+    COMPLEX(NAME, TYPE, NUMBER)
 #define INTEGER(NAME, TYPE)                                                                        \
     REAL(NAME, TYPE, GPSH_COLL_INTEGER(TYPE))                                                      \
-    GPSH_COLL_FOLDS_OF_BITS(ROWS, NAME, TYPE, GPSH_COLL_INTEGER(TYPE), )
-#define COMPLEX(NAME, TYPE, NUMBER)                                                                \
-    GPSH_COLL_FOLDS_OF_SUMS(ROWS, NAME, TYPE, NUMBER, )                                            \
-    SCANS(NAME, TYPE, NUMBER)
+    GPSH_COLLS_OF_BITS(ROW, NAME, TYPE, GPSH_COLL_INTEGER(TYPE))
 
 static const struct row rows[] = {
     INTEGER(int8, int8_t) INTEGER(int16, int16_t) INTEGER(int32, int32_t) INTEGER(int64, int64_t)

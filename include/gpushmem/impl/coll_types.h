@@ -48,18 +48,4 @@
     X(complexf, gpushmem_complexf, GPUSHMEM_COLL_COMPLEXF)                                         \
     X(complexd, gpushmem_complexd, GPUSHMEM_COLL_COMPLEXD)
 
-// The same, for functions made per type and operator: Y(NAME, TYPE, NUMBER, operator's name, its
-// number, arguments...).
-#define GPSH_COLL_FOLDS_OF_ALL(Y, NAME, TYPE, NUMBER, ...)                                         \
-    Y(NAME, TYPE, NUMBER, min, GPUSHMEM_COLL_MIN, __VA_ARGS__)                                     \
-    Y(NAME, TYPE, NUMBER, max, GPUSHMEM_COLL_MAX, __VA_ARGS__)                                     \
-    GPSH_COLL_FOLDS_OF_SUMS(Y, NAME, TYPE, NUMBER, __VA_ARGS__)
-#define GPSH_COLL_FOLDS_OF_SUMS(Y, NAME, TYPE, NUMBER, ...)                                        \
-    Y(NAME, TYPE, NUMBER, sum, GPUSHMEM_COLL_SUM, __VA_ARGS__)                                     \
-    Y(NAME, TYPE, NUMBER, prod, GPUSHMEM_COLL_PROD, __VA_ARGS__)
-#define GPSH_COLL_FOLDS_OF_BITS(Y, NAME, TYPE, NUMBER, ...)                                        \
-    Y(NAME, TYPE, NUMBER, and, GPUSHMEM_COLL_AND, __VA_ARGS__)                                     \
-    Y(NAME, TYPE, NUMBER, or, GPUSHMEM_COLL_OR, __VA_ARGS__)                                       \
-    Y(NAME, TYPE, NUMBER, xor, GPUSHMEM_COLL_XOR, __VA_ARGS__)
-
 #endif

@@ -101,40 +101,33 @@ inline int gpushmem_signal_add(gpushmem_ctx_t ctx, uint64_t *sig, uint64_t signa
 }
 
 // Operations of streams.
-#define GPUSHMEM_OVERLOAD_STREAM(NAME, OP, FORM, TYPE)                                             \
+#define GPUSHMEM_OVERLOAD_STREAM(VERB, REST, FORM, NAME, TYPE)                                     \
     GPUSHMEM_OVERLOAD_PLAIN(                                                                       \
-        int, NAME, OP##_on_stream,                                                                 \
+        int, NAME, VERB##REST##_on_stream,                                                         \
         (GPSH_P_##FORM(TYPE, enum gpushmem_signal_op), gpushmem_stream_t stream),                  \
         (GPSH_A_##FORM(dest, source, sig_op), stream))
 #define GPUSHMEM_OVERLOAD_STREAMS(NAME, TYPE, A, B)                                                \
-    GPUSHMEM_OVERLOAD_STREAM(NAME, put, MOVE, TYPE)                                                \
-    GPUSHMEM_OVERLOAD_STREAM(NAME, get, MOVE, TYPE)                                                \
-    GPUSHMEM_OVERLOAD_STREAM(NAME, put_signal, SIGNAL, TYPE)                                       \
-    GPUSHMEM_OVERLOAD_STREAM(NAME, p, VALUE, TYPE)                                                 \
+    GPSH_STREAM_MOVES(GPUSHMEM_OVERLOAD_STREAM, NAME, TYPE)                                        \
+    GPUSHMEM_OVERLOAD_STREAM(p, , VALUE, NAME, TYPE)                                               \
     GPUSHMEM_OVERLOAD_PLAIN(int, NAME, g_on_stream,                                                \
                             (TYPE * dest, const TYPE *source, int pe, gpushmem_stream_t stream),   \
-                            (dest, source, pe, stream))                                            \
-    GPUSHMEM_OVERLOAD_STREAM(NAME, iput, STRIDED, TYPE)                                            \
-    GPUSHMEM_OVERLOAD_STREAM(NAME, iget, STRIDED, TYPE)
+                            (dest, source, pe, stream))
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_STREAMS, , )
 
 // Collective operations have no context: one overload each.
 #define GPUSHMEM_OVERLOAD_COLL(OP, KIND, FORM, NAME, TYPE)                                         \
     GPUSHMEM_OVERLOAD_PLAIN(int, NAME, OP, (gpushmem_team_t team, GPSH_P_##FORM(TYPE, )),          \
                             (team, GPSH_A_##FORM(dest, source, )))
-#define GPUSHMEM_OVERLOAD_FOLD(OP, NUMBER, NAME, TYPE)                                             \
-    GPUSHMEM_OVERLOAD_COLL(OP##_reduce, REDUCE, PART, NAME, TYPE)                                  \
-    GPUSHMEM_OVERLOAD_COLL(OP##_reducescatter, REDUCESCATTER, PART, NAME, TYPE)
+#define GPUSHMEM_OVERLOAD_FOLD(OP, KIND, NUMBER, NAME, TYPE)                                       \
+    GPUSHMEM_OVERLOAD_COLL(OP, KIND, PART, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_COLL_MOVES(NAME, TYPE, A, B)                                             \
     GPSH_COLL_MOVES(GPUSHMEM_OVERLOAD_COLL, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_FOLD_BITWISE(NAME, TYPE, A, B)                                           \
-    GPSH_FOLDS_OF_BITS(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)
+    GPSH_COLLS_OF_BITS(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_FOLD_ORDERED(NAME, TYPE, A, B)                                           \
-    GPSH_FOLDS_OF_ORDER(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)
+    GPSH_COLLS_OF_ORDER(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)
 #define GPUSHMEM_OVERLOAD_FOLD_SUMS(NAME, TYPE, A, B)                                              \
-    GPSH_FOLDS_OF_SUMS(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)                                         \
-    GPUSHMEM_OVERLOAD_COLL(sum_inscan, INSCAN, PART, NAME, TYPE)                                   \
-    GPUSHMEM_OVERLOAD_COLL(sum_exscan, EXSCAN, PART, NAME, TYPE)
+    GPSH_COLLS_OF_SUMS(GPUSHMEM_OVERLOAD_FOLD, NAME, TYPE)
 GPUSHMEM_DISTINCT_RMA_TYPES(GPUSHMEM_OVERLOAD_COLL_MOVES, , )
 GPUSHMEM_DISTINCT_COLL_BITWISE_TYPES(GPUSHMEM_OVERLOAD_FOLD_BITWISE, , )
 GPUSHMEM_DISTINCT_COLL_ORDERED_TYPES(GPUSHMEM_OVERLOAD_FOLD_ORDERED, , )

@@ -53,12 +53,21 @@
 // A type is in front of VERB; bits, and `mem`, are between VERB and REST.
 
 #define GPSH_MOVES(X, ...) \
+    GPSH_PLAIN_MOVES(X, __VA_ARGS__) \
+    GPSH_SIGNAL_MOVES(X, __VA_ARGS__)
+#define GPSH_PLAIN_MOVES(X, ...) \
     X(put, , MOVE, __VA_ARGS__) \
     X(get, , MOVE, __VA_ARGS__) \
     X(put, _nbi, MOVE, __VA_ARGS__) \
-    X(get, _nbi, MOVE, __VA_ARGS__) \
+    X(get, _nbi, MOVE, __VA_ARGS__)
+#define GPSH_SIGNAL_MOVES(X, ...) \
     X(put, _signal, SIGNAL, __VA_ARGS__) \
     X(put, _signal_nbi, SIGNAL, __VA_ARGS__)
+#define GPSH_STREAM_MOVES(X, ...) \
+    X(put, , MOVE, __VA_ARGS__) \
+    X(get, , MOVE, __VA_ARGS__) \
+    X(put, _signal, SIGNAL, __VA_ARGS__) \
+    GPSH_STRIDED_MOVES(X, __VA_ARGS__)
 #define GPSH_STRIDED_MOVES(X, ...) \
     X(iput, , STRIDED, __VA_ARGS__) \
     X(iget, , STRIDED, __VA_ARGS__)
@@ -107,8 +116,9 @@
     X(fcollect, FCOLLECT, PART, __VA_ARGS__) \
     X(alltoall, ALLTOALL, PART, __VA_ARGS__)
 
-// ---- Reductions: X(FOLD, NUMBER, arguments...), all of the form PART ----
+// ---- Reductions and scans, all of the form PART ----
 
+// X(FOLD, NUMBER, arguments...)
 #define GPSH_FOLDS_OF_BITS(X, ...) \
     X(and, AND, __VA_ARGS__) \
     X(or, OR, __VA_ARGS__) \
@@ -119,6 +129,17 @@
 #define GPSH_FOLDS_OF_SUMS(X, ...) \
     X(sum, SUM, __VA_ARGS__) \
     X(prod, PROD, __VA_ARGS__)
+
+// X(NAME, KIND, NUMBER, arguments...)
+#define GPSH_REDUCES(FOLD, NUMBER, X, ...) \
+    X(FOLD##_reduce, REDUCE, NUMBER, __VA_ARGS__) \
+    X(FOLD##_reducescatter, REDUCESCATTER, NUMBER, __VA_ARGS__)
+#define GPSH_COLLS_OF_BITS(X, ...)  GPSH_FOLDS_OF_BITS(GPSH_REDUCES, X, __VA_ARGS__)
+#define GPSH_COLLS_OF_ORDER(X, ...) GPSH_FOLDS_OF_ORDER(GPSH_REDUCES, X, __VA_ARGS__)
+#define GPSH_COLLS_OF_SUMS(X, ...) \
+    GPSH_FOLDS_OF_SUMS(GPSH_REDUCES, X, __VA_ARGS__) \
+    X(sum_inscan, INSCAN, SUM, __VA_ARGS__) \
+    X(sum_exscan, EXSCAN, SUM, __VA_ARGS__)
 // clang-format on
 
 #endif
