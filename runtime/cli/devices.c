@@ -1,84 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
-
-#include <ctype.h>
+// What `gpushmem info` says of the machine: what `gpushmem topo` has read of it.
 #include <infiniband/verbs.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "commands.h"
-#include "core/error.h"
-#include "core/nic_choice.h"
-#include "core/topology.h"
+#include "doctor/host.h"
 #include "gpu/gpu_driver.h"
 #include "gpushmem/gpushmem.h"
 #include "page.h"
 #include "table.h"
+#include "topo/topo.h"
 
-enum { MOST_GPUS = 16, PCI_BYTES = 32 };
-_Static_assert(MOST_GPUS + 6 <= GPSH_TABLE_COLUMNS, "a column for each GPU");
-
-struct machine {
-    struct gpsh_topology *topology; // NULL if hwloc cannot tell
-    int n_gpus;
-    char gpu_pci[MOST_GPUS][PCI_BYTES];
-};
-
-int gpsh_cli_gpus(void)
-{
-    int n = 0;
-    if (gpsh_gpu_load_driver())
-        return 0;
-    if (gpsh_cu.device_count(&n) || n == 0)
-        gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver finds no GPU");
-    return n;
-}
-
-static bool read_number(const char *pci, const char *file, int *value)
-{
-    char path[128];
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", pci, file);
-    FILE *in = fopen(path, "re");
-    bool good = in && fscanf(in, "%d", value) == 1;
-    if (in)
-        fclose(in);
-    return good;
-}
+enum { MOST_GPUS = 16, PORT_COLUMNS = 6 };
+_Static_assert(MOST_GPUS + PORT_COLUMNS <= GPSH_TABLE_COLUMNS, "a column for each GPU");
 
 // "x16", or "x8 of x16" in a slot, or behind a bad contact, that gives less than the device could
 // take.
 static void add_lanes(struct gpsh_table *table, const char *pci)
 {
-    int now, most;
-    if (!pci[0] || !read_number(pci, "current_link_width", &now) || now < 1 || now > 32)
+    static const struct gpsh_host here = {.root = "", .live = true};
+    int64_t now, most;
+    if (!pci[0] ||
+        gpsh_host_number(&here, &now, "sys/bus/pci/devices/%s/current_link_width", pci) ||
+        now < 1 || now > 32)
         gpsh_table_add(table, "-");
-    else if (read_number(pci, "max_link_width", &most) && most > now && most <= 32)
-        gpsh_table_add(table, "x%d of x%d", now, most);
+    else if (!gpsh_host_number(&here, &most, "sys/bus/pci/devices/%s/max_link_width", pci) &&
+             most > now && most <= 32)
+        gpsh_table_add(table, "x%d of x%d", (int)now, (int)most);
     else
-        gpsh_table_add(table, "x%d", now);
+        gpsh_table_add(table, "x%d", (int)now);
 }
 
-static bool has_peer_memory(void)
-{
-    return !access("/sys/module/nvidia_peermem", F_OK) || !access("/sys/module/nv_peer_mem", F_OK);
-}
-
-static void add_gpudirect(struct gpsh_table *table, gpsh_cu_device device)
+static void add_gpudirect(struct gpsh_table *table, int gpu)
 {
     int dmabuf = 0;
-    gpsh_cu.device_attribute(&dmabuf, GPSH_CU_ATTRIBUTE_DMA_BUF, device);
-    bool peer_memory = has_peer_memory();
+    gpsh_cu_device device;
+    bool peer_memory =
+        !access("/sys/module/nvidia_peermem", F_OK) || !access("/sys/module/nv_peer_mem", F_OK);
+    if (!gpsh_cu.device_get(&device, gpu))
+        gpsh_cu.device_attribute(&dmabuf, GPSH_CU_ATTRIBUTE_DMA_BUF, device);
     gpsh_table_add(table, "%s%s%s", dmabuf ? "dma-buf" : "", dmabuf && peer_memory ? ", " : "",
                    peer_memory ? "nvidia-peermem"
                    : dmabuf    ? ""
                                : "none: staged");
 }
 
-static void print_gpus(struct machine *machine)
+static void print_gpus(const struct gpsh_topo *topo, int n)
 {
     struct gpsh_table table = {.columns = 5};
-    int n = gpsh_cli_gpus();
     if (!n) {
         gpsh_page_field("GPUs", "none (%s); kernels run on CPU threads", gpushmem_last_error());
         return;
@@ -86,112 +56,76 @@ static void print_gpus(struct machine *machine)
     printf("CUDA driver   %d.%d\n\n", gpsh_gpu_driver_version() / 1000,
            gpsh_gpu_driver_version() % 1000 / 10);
     gpsh_table_add_words(&table, "GPU|name|PCI address|lanes|GPUDirect by");
-    for (int i = 0; i < n && i < MOST_GPUS; i++) {
-        char name[96] = "unknown", *pci = machine->gpu_pci[i];
-        gpsh_cu_device device;
-        machine->n_gpus = i + 1;
-        if (gpsh_cu.device_get(&device, i))
-            continue;
-        gpsh_cu.device_name(name, sizeof name, device);
-        if (gpsh_cu.device_pci(pci, PCI_BYTES, device))
-            pci[0] = '\0';
-        for (char *c = pci; *c; c++) // as in sysfs
-            *c = (char)tolower((unsigned char)*c);
+    for (int i = 0; i < n; i++) {
+        const struct gpsh_topo_device *gpu = &topo->gpus[i].device;
         gpsh_table_add(&table, "%d", i);
-        gpsh_table_add(&table, "%s", name);
-        gpsh_table_add(&table, "%s", pci);
-        add_lanes(&table, pci);
-        add_gpudirect(&table, device);
+        gpsh_table_add(&table, "%s", gpu->name[0] ? gpu->name : "unknown");
+        gpsh_table_add(&table, "%s", gpu->pci);
+        add_lanes(&table, gpu->pci);
+        add_gpudirect(&table, i);
     }
     gpsh_table_print(&table);
 }
 
-static double rate_gbps(const struct ibv_port_attr *port)
+static void add_port(struct gpsh_table *table, const struct gpsh_topo *topo, int number, int n_gpus)
 {
-    return gpsh_nic_rate(port->active_speed, port->active_width) / 1000.0;
-}
-
-static const char *state_word(enum ibv_port_state state)
-{
-    switch (state) {
-    case IBV_PORT_ACTIVE: return "active";
-    case IBV_PORT_DOWN: return "down";
-    case IBV_PORT_INIT: return "no subnet manager yet";
-    case IBV_PORT_ARMED: return "armed";
-    default: return "unknown";
-    }
-}
-
-static void add_port(struct gpsh_table *table, const struct machine *machine,
-                     struct ibv_context *context, int number)
-{
-    struct ibv_port_attr port;
-    char pci[PCI_BYTES];
-    if (ibv_query_port(context, (uint8_t)number, &port))
-        return;
-    gpsh_topology_pci_of(context->device->ibdev_path, pci, sizeof pci);
-    gpsh_table_add(table, "%s:%d", ibv_get_device_name(context->device), number);
-    gpsh_table_add(table, "%s", port.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "InfiniBand");
-    gpsh_table_add(table, "%s", state_word(port.state));
-    gpsh_table_add(table, rate_gbps(&port) > 0 ? "%g Gb/s" : "-", rate_gbps(&port));
-    gpsh_table_add(table, "%s", pci[0] ? pci : "-");
-    add_lanes(table, pci);
-    for (int i = 0; i < machine->n_gpus; i++)
-        gpsh_table_add(table, "%s",
-                       machine->topology ? gpsh_distance_name(gpsh_topology_between(
-                                               machine->topology, machine->gpu_pci[i], pci))
-                                         : "?");
-}
-
-static void add_ports(struct gpsh_table *table, const struct machine *machine,
-                      struct ibv_device *device)
-{
-    struct ibv_device_attr attr;
-    struct ibv_context *context = ibv_open_device(device);
-    if (!context) {
-        gpsh_table_add(table, "%s", ibv_get_device_name(device));
+    static const char *const states[] = {[IBV_PORT_DOWN] = "down",
+                                         [IBV_PORT_INIT] = "no subnet manager yet",
+                                         [IBV_PORT_ARMED] = "armed",
+                                         [IBV_PORT_ACTIVE] = "active"};
+    const struct gpsh_topo_port *port = &topo->ports[number];
+    const char *pci = port->device.pci;
+    if (!port->state) {
+        gpsh_table_add(table, "%s", port->device.name);
         gpsh_table_add(table, "cannot be opened: may this user open /dev/infiniband/uverbs*?");
         while (table->n % table->columns)
             gpsh_table_add(table, "%s", "");
         return;
     }
-    int ports = ibv_query_device(context, &attr) ? 0 : attr.phys_port_cnt;
-    for (int number = 1; number <= ports; number++)
-        add_port(table, machine, context, number);
-    ibv_close_device(context);
+    gpsh_table_add(table, "%s:%d", port->device.name, port->number);
+    gpsh_table_add(table, "%s", port->ethernet ? "RoCE" : "InfiniBand");
+    gpsh_table_add(table, "%s", port->state <= IBV_PORT_ACTIVE ? states[port->state] : "unknown");
+    gpsh_table_add(table, port->rate > 0 ? "%g Gb/s" : "-", port->rate / 1000.0);
+    gpsh_table_add(table, "%s", pci[0] ? pci : "-");
+    add_lanes(table, pci);
+    for (int i = 0; i < n_gpus; i++) {
+        char word[16] = "?";
+        if (topo->topology)
+            gpsh_topo_between(topo, i, topo->n_gpus + number, word, sizeof word);
+        gpsh_table_add(table, "%s", word);
+    }
 }
 
-static void print_ports(struct machine *machine)
+static void print_ports(const struct gpsh_topo *topo, int n_gpus)
 {
-    int n = 0;
-    struct ibv_device **devices = ibv_get_device_list(&n);
-    struct gpsh_table table = {.columns = 6 + machine->n_gpus};
-    if (!devices || !n) {
+    struct gpsh_table table = {.columns = PORT_COLUMNS + n_gpus};
+    if (!topo->n_ports) {
         printf("RDMA devices  none\n");
-    } else {
-        printf("\n");
-        gpsh_table_add_words(&table, "RDMA port|link|state|rate|PCI address|lanes");
-        for (int i = 0; i < machine->n_gpus; i++)
-            gpsh_table_add(&table, "GPU %d", i);
-        for (int i = 0; i < n; i++)
-            add_ports(&table, machine, devices[i]);
-        gpsh_table_print(&table);
+        return;
     }
-    if (machine->n_gpus && n)
+    printf("\n");
+    gpsh_table_add_words(&table, "RDMA port|link|state|rate|PCI address|lanes");
+    for (int i = 0; i < n_gpus; i++)
+        gpsh_table_add(&table, "GPU %d", i);
+    for (int i = 0; i < topo->n_ports; i++)
+        add_port(&table, topo, i, n_gpus);
+    gpsh_table_print(&table);
+    if (n_gpus)
         printf("\nBetween port and GPU: PIX a PCIe switch, PXB several, PHB a host bridge, NODE "
                "bridges of one NUMA node, SYS\n"
                "the link between sockets. What a job makes of them:\n"
                "GPUSHMEM_TRANSPORTS=verbs gpushmem run -n 2 gpushmem info --peers\n");
-    if (devices)
-        ibv_free_device_list(devices);
 }
 
 void gpsh_cli_print_devices(void)
 {
-    struct machine machine = {.topology = NULL};
-    if (gpsh_topology_open(NULL, &machine.topology))
-        machine.topology = NULL;
-    print_gpus(&machine);
-    print_ports(&machine);
-    gpsh_topology_close(machine.topology);
+    static struct gpsh_topo topo;
+    gpsh_topo_ask(&topo);
+    if (gpsh_topology_open(NULL, &topo.topology))
+        topo.topology = NULL;
+    int n_gpus = gpsh_cli_gpus();
+    n_gpus = n_gpus < MOST_GPUS ? n_gpus : MOST_GPUS;
+    print_gpus(&topo, n_gpus);
+    print_ports(&topo, n_gpus);
+    gpsh_topo_clear(&topo);
 }

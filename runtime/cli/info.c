@@ -14,6 +14,7 @@
 
 #include "api/nvshmem_env.h"
 #include "commands.h"
+#include "core/text.h"
 #include "gpushmem/gpushmem.h"
 #include "info_settings.h"
 #include "json.h"
@@ -30,24 +31,18 @@
 
 // ---- Versions of the libraries that this process has loaded ----
 
-enum { GPSH_LIBRARY_TEXT = 256 };
-
-struct gpsh_library {
-    const char *name; // as it is printed
-    const char *key;  // in JSON
-    char version[GPSH_LIBRARY_TEXT];
-};
+enum { VERSION_BYTES = 256 };
 
 static void pmix_version(char *text)
 {
-    snprintf(text, GPSH_LIBRARY_TEXT, "%s", PMIx_Get_version());
+    snprintf(text, VERSION_BYTES, "%s", PMIx_Get_version());
 }
 
 // All that hwloc tells: the release that last added to its interface, perhaps an older one.
 static void hwloc_version(char *text)
 {
     unsigned version = hwloc_get_api_version();
-    snprintf(text, GPSH_LIBRARY_TEXT, "API %u.%u.%u", version >> 16, version >> 8 & 0xff,
+    snprintf(text, VERSION_BYTES, "API %u.%u.%u", version >> 16, version >> 8 & 0xff,
              version & 0xff);
 }
 
@@ -62,25 +57,17 @@ static void verbs_version(char *text)
     memcpy(&address, &inside, sizeof address); // C has no conversion for it
     bool known = dladdr(address, &info) && info.dli_fname && realpath(info.dli_fname, path);
     const char *name = known ? strstr(path, mark) : NULL;
-    snprintf(text, GPSH_LIBRARY_TEXT, "%.*s", GPSH_LIBRARY_TEXT - 1,
+    snprintf(text, VERSION_BYTES, "%.*s", VERSION_BYTES - 1,
              name ? name + strlen(mark) : "unknown");
 }
 
-// Fills *out with row `row`; false: there are not so many.
-static bool library_row(int row, struct gpsh_library *out)
-{
-    static const struct {
-        const char *name, *key;
-        void (*version)(char *text);
-    } rows[] = {{"PMIx", "pmix", pmix_version},
-                {"hwloc", "hwloc", hwloc_version},
-                {"libibverbs", "libibverbs", verbs_version}};
-    if (row < 0 || row >= (int)(sizeof rows / sizeof rows[0]))
-        return false;
-    *out = (struct gpsh_library){.name = rows[row].name, .key = rows[row].key};
-    rows[row].version(out->version);
-    return true;
-}
+static const struct {
+    const char *name, *key; // for readers, in JSON
+    void (*version)(char *text);
+} libraries[] = {{"PMIx", "pmix", pmix_version},
+                 {"hwloc", "hwloc", hwloc_version},
+                 {"libibverbs", "libibverbs", verbs_version}};
+enum { N_LIBRARIES = sizeof libraries / sizeof *libraries };
 
 // ---- The build ----
 
@@ -95,41 +82,41 @@ static const struct {
 enum { N_ABILITIES = sizeof abilities / sizeof *abilities };
 
 // "verbs (reaches other nodes, atomics by the NIC)"
-static void transport_print(const struct gpsh_transport_ops *ops, char *text, size_t bytes)
+static void transport_add(struct gpsh_text *text, const struct gpsh_transport_ops *ops)
 {
-    size_t used = (size_t)snprintf(text, bytes, "%s", ops->name);
-    bool any = false;
-    for (int i = 0; i < N_ABILITIES && used < bytes; i++)
+    const char *between = " (";
+    gpsh_text_add(text, "%s%s", text->used ? " " : "", ops->name);
+    for (int i = 0; i < N_ABILITIES; i++)
         if (ops->caps & abilities[i].cap) {
-            used += (size_t)snprintf(text + used, bytes - used, "%s%s", any ? ", " : " (",
-                                     abilities[i].word);
-            any = true;
+            gpsh_text_add(text, "%s%s", between, abilities[i].word);
+            between = ", ";
         }
-    if (any && used < bytes)
-        snprintf(text + used, bytes - used, ")");
+    gpsh_text_add(text, "%s", *between == ',' ? ")" : "");
 }
 
 static void print_build(void)
 {
-    char names[512] = "", one[128];
+    char names[512] = "", version[VERSION_BYTES];
+    struct gpsh_text text = {names, sizeof names, 0};
     gpsh_page_field("gpushmem", "%s", gpushmem_version_string());
     gpsh_page_field("compiler", "%s", COMPILER);
-    struct gpsh_library library;
-    for (int row = 0; library_row(row, &library); row++)
-        gpsh_page_field(library.name, "%s", library.version);
-    for (int i = 0; gpsh_transports[i]; i++) {
-        transport_print(gpsh_transports[i], one, sizeof one);
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "", one);
+    for (int i = 0; i < N_LIBRARIES; i++) {
+        libraries[i].version(version);
+        gpsh_page_field(libraries[i].name, "%s", version);
     }
+    for (int i = 0; gpsh_transports[i]; i++)
+        transport_add(&text, gpsh_transports[i]);
     gpsh_page_field("transports", "%s", names);
 }
 
 static void add_libraries(struct gpsh_json *json)
 {
-    struct gpsh_library library;
+    char version[VERSION_BYTES];
     gpsh_json_object(json, "libraries");
-    for (int row = 0; library_row(row, &library); row++)
-        gpsh_json_text(json, library.key, library.version);
+    for (int i = 0; i < N_LIBRARIES; i++) {
+        libraries[i].version(version);
+        gpsh_json_text(json, libraries[i].key, version);
+    }
     gpsh_json_end(json);
 }
 

@@ -16,7 +16,7 @@
 #include "say.h"
 #include "table.h"
 
-enum { VALUE_BYTES = 4096, RANGE_BYTES = 256 };
+enum { VALUE_BYTES = 4096, RANGE_BYTES = 256, COMMENT = 96 };
 
 int gpsh_info_settings_read(enum gpsh_info_for whose, struct gpsh_settings *settings)
 {
@@ -296,20 +296,6 @@ void gpsh_info_settings_markdown(void)
     }
 }
 
-static void print_comment(const char *text)
-{
-    enum { MOST = 96 };
-    int used = printf("#");
-    for (; *text; text += strspn(text, " ")) {
-        int word = (int)strcspn(text, " ");
-        if (used + 1 + word > MOST)
-            used = printf("\n#") - 1;
-        used += printf(" %.*s", word, text);
-        text += word;
-    }
-    putchar('\n');
-}
-
 void gpsh_info_settings_file(void)
 {
     const struct gpsh_setting *row;
@@ -324,8 +310,8 @@ void gpsh_info_settings_file(void)
         if (!strcmp(row->name, GPSH_SETTINGS_FILE))
             continue;
         putchar('\n');
-        print_comment(row->help);
-        print_comment(allowed(row, text, sizeof text));
+        gpsh_page_document(COMMENT, "#", row->help);
+        gpsh_page_document(COMMENT, "#", allowed(row, text, sizeof text));
         printf("#%s =%s%s\n", row->name, *row->standard ? " " : "", row->standard);
     }
 }

@@ -42,15 +42,16 @@ const char *gpsh_page_colour(enum gpsh_colour colour)
     return has_colours() ? codes[colour] : "";
 }
 
-// `n` bytes of text in lines of `width` columns.
-static void wrap(FILE *out, int width, const char *text, size_t n, int used, int indent)
+// `n` bytes of text in lines of `width` columns, the further ones behind `mark` and up to `indent`.
+static void wrap(FILE *out, int width, const char *text, size_t n, int used, const char *mark,
+                 int indent)
 {
     const char *end = text + n;
     for (bool first = true; text < end; first = false) {
         const char *space = memchr(text, ' ', (size_t)(end - text));
         int word = (int)((space ? space : end) - text);
         if (!first && used + 1 + word > width) {
-            fprintf(out, "\n%*s", indent, "");
+            fprintf(out, "\n%-*s", indent, mark);
             used = indent;
         } else if (!first) {
             fputc(' ', out);
@@ -69,7 +70,7 @@ void gpsh_page_wrap(const char *text, int used, int indent)
     int width = gpsh_page_columns();
     if (!width || width > READABLE)
         width = READABLE;
-    wrap(stdout, width, text, strlen(text), used, indent);
+    wrap(stdout, width, text, strlen(text), used, "", indent);
 }
 
 int gpsh_page_help_columns(FILE *out)
@@ -83,7 +84,7 @@ void gpsh_page_help(FILE *out, const char *text, int used, int indent)
     int width = gpsh_page_help_columns(out);
     for (;; used = indent) {
         size_t n = strcspn(text, "\n");
-        wrap(out, width, text, n, used, indent);
+        wrap(out, width, text, n, used, "", indent);
         text += n;
         if (!*text++)
             return;
@@ -97,6 +98,13 @@ void gpsh_page_help_paragraphs(const char *const *texts)
         putchar('\n');
         gpsh_page_help(stdout, *texts, 0, 0);
     }
+}
+
+void gpsh_page_document(int width, const char *mark, const char *text)
+{
+    int indent = *mark ? (int)strlen(mark) + 1 : 0;
+    printf("%-*s", indent, mark);
+    wrap(stdout, width, text, strlen(text), indent, mark, indent);
 }
 
 void gpsh_page_paragraph(const char *text)

@@ -35,6 +35,10 @@ void gpsh_page_help(FILE *out, const char *text, int used, int indent);
 // Several paragraphs, each after an empty line; NULL ends them.
 void gpsh_page_help_paragraphs(const char *const *texts);
 
+// A paragraph of a file, in lines of `width` columns; each begins with `mark` and a space, unless
+// that is "".
+void gpsh_page_document(int width, const char *mark, const char *text);
+
 // A paragraph: on a terminal in lines that fit, and else in one line.
 void gpsh_page_paragraph(const char *text);
 

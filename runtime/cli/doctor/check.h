@@ -22,18 +22,34 @@ struct gpsh_finding {
     bool dropped;   // the last gpsh_found was ignored
 };
 
+// What a check needs of the machine.
+enum gpsh_need {
+    GPSH_NEEDS_NOTHING,
+    GPSH_NEEDS_GPU,
+    GPSH_NEEDS_NIC,
+    GPSH_NEEDS_BOTH,
+    GPSH_NEEDS_DEVICE, // one of the two
+    GPSH_NEEDS_SWITCH,
+    GPSH_NEEDS_PORT,
+    GPSH_NEEDS_SEEN_PORT, // and says so if ports cannot be read
+    GPSH_NEEDS_ACTIVE_PORT,
+    GPSH_NEEDS_ROCE_PORT,
+};
+
+typedef void gpsh_look(const struct gpsh_host *host, struct gpsh_finding *finding);
+typedef void gpsh_look_at_port(const struct gpsh_host *host, struct gpsh_finding *finding,
+                               const struct gpsh_port *port);
+
 struct gpsh_check {
     const char *id, *title;
     const char *looks; // what the check looks at
     const char *means; // what a problem means for a job
     const char *mends; // what to do about it
     bool varies;       // `saw` differs even between PEs on equal machines
-    // False: it says in the finding why there is nothing to look at. NULL: there always is.
-    bool (*needs)(const struct gpsh_host *host, struct gpsh_finding *finding);
+    enum gpsh_need need;
     // One of the two: the second is called for each active RoCE port.
-    void (*look)(const struct gpsh_host *host, struct gpsh_finding *finding);
-    void (*look_at_port)(const struct gpsh_host *host, struct gpsh_finding *finding,
-                         const struct gpsh_port *port);
+    gpsh_look *look;
+    gpsh_look_at_port *look_at_port;
 };
 extern const struct gpsh_check gpsh_checks[]; // ends with a row of zeros
 int gpsh_checks_count(void);
@@ -49,57 +65,24 @@ void gpsh_mend(struct gpsh_finding *finding, const char *format, ...)
 // Whether libibverbs gives this process a device, be it one that the kernel does not know.
 bool gpsh_verbs_has_devices(void);
 
-// What checks need of the machine (gpsh_check.needs).
-bool gpsh_needs_gpu(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_nic(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_both(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_device(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_switch(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_port(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_seen_port(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_active_port(const struct gpsh_host *host, struct gpsh_finding *finding);
-bool gpsh_needs_roce_port(const struct gpsh_host *host, struct gpsh_finding *finding);
+// Whether the machine has that; false: the finding says what is not there.
+bool gpsh_has_need(const struct gpsh_host *host, enum gpsh_need need, struct gpsh_finding *finding);
+
+extern gpsh_look gpsh_check_driver, gpsh_check_cuda, gpsh_check_gpu_files,
+    gpsh_check_fabric_manager, gpsh_check_gpudirect, gpsh_check_bar1, gpsh_check_verbs,
+    gpsh_check_uverbs, gpsh_check_port, gpsh_check_rate, gpsh_check_loss, gpsh_check_routing,
+    gpsh_check_distance, gpsh_check_acs, gpsh_check_iommu, gpsh_check_relaxed, gpsh_check_link,
+    gpsh_check_memlock, gpsh_check_files, gpsh_check_shm, gpsh_check_memory, gpsh_check_cpus,
+    gpsh_check_huge_pages, gpsh_check_rdma_limit, gpsh_check_container, gpsh_check_settings,
+    gpsh_check_launcher, gpsh_check_pmix, gpsh_check_self_test;
+extern gpsh_look_at_port gpsh_check_mtu, gpsh_check_gid, gpsh_check_namespace, gpsh_check_pfc,
+    gpsh_check_ecn;
 
 #define GPSH_CHECK_FUNCTION(name)                                                                  \
     void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding)
-GPSH_CHECK_FUNCTION(driver);
-GPSH_CHECK_FUNCTION(cuda);
-GPSH_CHECK_FUNCTION(gpu_files);
-GPSH_CHECK_FUNCTION(fabric_manager);
-GPSH_CHECK_FUNCTION(gpudirect);
-GPSH_CHECK_FUNCTION(bar1);
-GPSH_CHECK_FUNCTION(verbs);
-GPSH_CHECK_FUNCTION(uverbs);
-GPSH_CHECK_FUNCTION(port);
-GPSH_CHECK_FUNCTION(rate);
-GPSH_CHECK_FUNCTION(loss);
-GPSH_CHECK_FUNCTION(routing);
-GPSH_CHECK_FUNCTION(distance);
-GPSH_CHECK_FUNCTION(acs);
-GPSH_CHECK_FUNCTION(iommu);
-GPSH_CHECK_FUNCTION(relaxed);
-GPSH_CHECK_FUNCTION(link);
-GPSH_CHECK_FUNCTION(memlock);
-GPSH_CHECK_FUNCTION(files);
-GPSH_CHECK_FUNCTION(shm);
-GPSH_CHECK_FUNCTION(memory);
-GPSH_CHECK_FUNCTION(cpus);
-GPSH_CHECK_FUNCTION(huge_pages);
-GPSH_CHECK_FUNCTION(rdma_limit);
-GPSH_CHECK_FUNCTION(container);
-GPSH_CHECK_FUNCTION(settings);
-GPSH_CHECK_FUNCTION(launcher);
-GPSH_CHECK_FUNCTION(pmix);
-GPSH_CHECK_FUNCTION(self_test);
-
 #define GPSH_PORT_CHECK_FUNCTION(name)                                                             \
     void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding,             \
                            const struct gpsh_port *port)
-GPSH_PORT_CHECK_FUNCTION(mtu);
-GPSH_PORT_CHECK_FUNCTION(gid);
-GPSH_PORT_CHECK_FUNCTION(namespace);
-GPSH_PORT_CHECK_FUNCTION(pfc);
-GPSH_PORT_CHECK_FUNCTION(ecn);
 
 // ---- The report ----
 

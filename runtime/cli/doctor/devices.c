@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // GPUs, NICs and ports as sysfs shows them, read once for all checks.
-#define _GNU_SOURCE // strnlen
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/check.h"
+#include "doctor/host.h"
 
 enum {
     NVIDIA = 0x10de,
@@ -18,33 +17,27 @@ enum {
     DISPLAY = 0x03,
 };
 
-static bool is_gpu(const struct gpsh_host *host, const struct gpsh_pci *pci)
+static void pci_sort(struct gpsh_host *host, const struct gpsh_pci *pci)
 {
-    (void)host;
-    return pci->vendor == NVIDIA && pci->class_code >> 8 == DISPLAY;
+    unsigned class_code = pci->class_code;
+    struct gpsh_pcis *found = NULL;
+    if (pci->vendor == NVIDIA && class_code >> 8 == DISPLAY)
+        found = &host->gpus;
+    else if (pci->vendor == NVIDIA && class_code == BRIDGE_OTHER)
+        found = &host->switches;
+    else if (class_code == INFINIBAND || (class_code == ETHERNET && pci->vendor == MELLANOX) ||
+             (class_code >> 8 == NETWORK &&
+              !gpsh_host_access(host, 0, "sys/bus/pci/devices/%s/infiniband", pci->address)))
+        found = &host->nics;
+    if (found && found->n < GPSH_PCI_MOST)
+        found->device[found->n++] = *pci;
 }
 
-static bool is_nvswitch(const struct gpsh_host *host, const struct gpsh_pci *pci)
-{
-    (void)host;
-    return pci->vendor == NVIDIA && pci->class_code == BRIDGE_OTHER;
-}
-
-static bool is_nic(const struct gpsh_host *host, const struct gpsh_pci *pci)
-{
-    return pci->class_code == INFINIBAND ||
-           (pci->class_code == ETHERNET && pci->vendor == MELLANOX) ||
-           (pci->class_code >> 8 == NETWORK &&
-            !gpsh_host_access(host, 0, "sys/bus/pci/devices/%s/infiniband", pci->address));
-}
-
-static int pcis_find(const struct gpsh_host *host, struct gpsh_pcis *found,
-                     bool (*wanted)(const struct gpsh_host *host, const struct gpsh_pci *pci))
+static void bus_read(struct gpsh_host *host)
 {
     static struct gpsh_names names;
-    found->n = 0;
-    int status = gpsh_host_list(host, &names, "sys/bus/pci/devices");
-    for (int i = 0; i < names.n && found->n < GPSH_PCI_MOST; i++) {
+    host->bus_status = gpsh_host_list(host, &names, "sys/bus/pci/devices");
+    for (int i = 0; i < names.n; i++) {
         struct gpsh_pci pci = {.vendor = 0};
         int64_t vendor, class_code;
         if (strlen(names.name[i]) >= sizeof pci.address ||
@@ -54,10 +47,8 @@ static int pcis_find(const struct gpsh_host *host, struct gpsh_pcis *found,
         memcpy(pci.address, names.name[i], strlen(names.name[i]) + 1);
         pci.vendor = (unsigned)vendor;
         pci.class_code = (unsigned)(class_code >> 8);
-        if (wanted(host, &pci))
-            found->device[found->n++] = pci;
+        pci_sort(host, &pci);
     }
-    return status;
 }
 
 // "0000:3b:00.0"
@@ -127,12 +118,6 @@ int gpsh_pci_extended(const unsigned char *config, int bytes, unsigned id)
 
 // ---- Ports ----
 
-static void name_copy(char *to, const char *name)
-{
-    memcpy(to, name, strnlen(name, GPSH_HOST_NAME_BYTES - 1) + 1);
-    to[GPSH_HOST_NAME_BYTES - 1] = '\0';
-}
-
 // "100 Gb/sec (4X EDR)"
 static void rate_read(const char *text, struct gpsh_port *port)
 {
@@ -143,133 +128,54 @@ static void rate_read(const char *text, struct gpsh_port *port)
         port->gbps = 0;
 }
 
+// "gid_attrs" names it for every entry of the table; the first that has one counts.
 static void interface_find(const struct gpsh_host *host, struct gpsh_port *port)
 {
-    char text[GPSH_HOST_NAME_BYTES];
-    // "gid_attrs" names it for every entry of the table; the first that has one counts.
     for (int i = 0; i < 16 && !port->interface[0]; i++)
-        if (gpsh_host_read(host, text, sizeof text,
-                           "sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/%d", port->device,
-                           port->number, i) > 0)
-            name_copy(port->interface, text);
+        gpsh_host_read(host, port->interface, sizeof port->interface, "%s/gid_attrs/ndevs/%d",
+                       port->folder, i);
 }
 
 static void port_read(const struct gpsh_host *host, struct gpsh_port *port)
 {
     char text[64];
-    if (gpsh_host_read(host, text, sizeof text, "sys/class/infiniband/%s/ports/%d/state",
-                       port->device, port->number) > 0) {
+    if (gpsh_host_read(host, text, sizeof text, "%s/state", port->folder) > 0) {
         const char *colon = strchr(text, ':'); // "4: ACTIVE"
         snprintf(port->state, sizeof port->state, "%.31s",
                  colon ? colon + 1 + (colon[1] == ' ') : text);
         port->active = atoi(text) == 4;
     }
-    if (gpsh_host_read(host, text, sizeof text, "sys/class/infiniband/%s/ports/%d/link_layer",
-                       port->device, port->number) > 0)
+    if (gpsh_host_read(host, text, sizeof text, "%s/link_layer", port->folder) > 0)
         port->ethernet = !strcmp(text, "Ethernet");
-    if (gpsh_host_read(host, text, sizeof text, "sys/class/infiniband/%s/ports/%d/rate",
-                       port->device, port->number) > 0)
+    if (gpsh_host_read(host, text, sizeof text, "%s/rate", port->folder) > 0)
         rate_read(text, port);
     if (port->ethernet)
         interface_find(host, port);
 }
 
-static void device_read(const struct gpsh_host *host, const char *device, struct gpsh_ports *ports)
+static void ports_of_device(const struct gpsh_host *host, const char *device,
+                            struct gpsh_ports *ports)
 {
     static struct gpsh_names numbers;
     gpsh_host_list(host, &numbers, "sys/class/infiniband/%s/ports", device);
     for (int i = 0; i < numbers.n && ports->n < GPSH_PORTS_MOST; i++) {
         struct gpsh_port *port = &ports->port[ports->n++];
-        *port = (struct gpsh_port){.number = atoi(numbers.name[i])};
-        name_copy(port->device, device);
+        int number = atoi(numbers.name[i]);
+        *port = (struct gpsh_port){.active = false};
+        snprintf(port->name, sizeof port->name, "%s:%d", device, number);
+        snprintf(port->folder, sizeof port->folder, "sys/class/infiniband/%s/ports/%d", device,
+                 number);
         port_read(host, port);
         ports->n_active += port->active;
         ports->n_ethernet += port->active && port->ethernet;
     }
 }
 
-static void ports_read(const struct gpsh_host *host, struct gpsh_ports *ports)
-{
-    static struct gpsh_names devices;
-    ports->status = gpsh_host_list(host, &devices, "sys/class/infiniband");
-    for (int i = 0; i < devices.n; i++)
-        device_read(host, devices.name[i], ports);
-}
-
 void gpsh_host_devices(struct gpsh_host *host)
 {
-    host->bus_status = pcis_find(host, &host->gpus, is_gpu);
-    pcis_find(host, &host->nics, is_nic);
-    pcis_find(host, &host->switches, is_nvswitch);
-    ports_read(host, &host->ports);
-}
-
-// ---- What checks need ----
-
-static bool bus_is_seen(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    if (host->bus_status)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
-                   strerror(-host->bus_status));
-    return !host->bus_status;
-}
-
-static bool applies(bool there, struct gpsh_finding *finding, const char *what_not)
-{
-    if (!there)
-        gpsh_found(finding, GPSH_NOT_APPLICABLE, "%s", what_not);
-    return there;
-}
-
-bool gpsh_needs_gpu(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return bus_is_seen(host, finding) &&
-           applies(host->gpus.n, finding, "no NVIDIA GPU on the PCI bus");
-}
-
-bool gpsh_needs_nic(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return bus_is_seen(host, finding) &&
-           applies(host->nics.n, finding, "no RDMA NIC on the PCI bus");
-}
-
-bool gpsh_needs_both(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return gpsh_needs_gpu(host, finding) && applies(host->nics.n, finding, "no RDMA NIC");
-}
-
-bool gpsh_needs_device(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return bus_is_seen(host, finding) && applies(host->gpus.n || host->nics.n, finding,
-                                                 "no NVIDIA GPU and no RDMA NIC on the PCI bus");
-}
-
-bool gpsh_needs_switch(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return bus_is_seen(host, finding) &&
-           applies(host->switches.n, finding, "no NVSwitch on the PCI bus");
-}
-
-bool gpsh_needs_port(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return applies(host->ports.n, finding, "no verbs device");
-}
-
-bool gpsh_needs_seen_port(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    int status = host->ports.status;
-    if (status && status != -ENOENT)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/class/infiniband cannot be read (%s)",
-                   strerror(-status));
-    return gpsh_needs_port(host, finding);
-}
-
-bool gpsh_needs_active_port(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return applies(host->ports.n_active, finding, "no active port");
-}
-
-bool gpsh_needs_roce_port(const struct gpsh_host *host, struct gpsh_finding *finding)
-{
-    return applies(host->ports.n_ethernet, finding, "no active RoCE port");
+    static struct gpsh_names devices;
+    bus_read(host);
+    host->ports.status = gpsh_host_list(host, &devices, "sys/class/infiniband");
+    for (int i = 0; i < devices.n; i++)
+        ports_of_device(host, devices.name[i], &host->ports);
 }

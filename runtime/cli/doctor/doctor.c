@@ -43,7 +43,7 @@ static bool root_check(const struct gpsh_command_line *line, const char *root)
 static void check_run(const struct gpsh_check *check, const struct gpsh_host *host,
                       struct gpsh_finding *finding)
 {
-    if (check->needs && !check->needs(host, finding))
+    if (!gpsh_has_need(host, check->need, finding))
         return;
     if (check->look)
         check->look(host, finding);

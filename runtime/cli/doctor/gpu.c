@@ -117,7 +117,7 @@ static void cuda_wanted(const struct gpsh_host *host, struct gpsh_finding *findi
 GPSH_CHECK_FUNCTION(cuda)
 {
     char text[256], kernel[VERSION_BYTES] = "", library[VERSION_BYTES] = "";
-    if (!gpsh_needs_gpu(host, finding)) {
+    if (!gpsh_has_need(host, GPSH_NEEDS_GPU, finding)) {
         cuda_wanted(host, finding);
         return;
     }

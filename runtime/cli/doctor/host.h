@@ -28,10 +28,10 @@ struct gpsh_pcis {
 enum { GPSH_PORTS_MOST = 64 };
 
 struct gpsh_port {
-    char device[GPSH_HOST_NAME_BYTES];
-    char interface[GPSH_HOST_NAME_BYTES]; // of the network; "" if there is none, or not here
-    int number;
-    char state[32]; // "ACTIVE"; "" if it cannot be read
+    char name[GPSH_HOST_NAME_BYTES + 12];   // "mlx5_0:1"
+    char folder[GPSH_HOST_NAME_BYTES + 40]; // "sys/class/infiniband/mlx5_0/ports/1"
+    char interface[GPSH_HOST_NAME_BYTES];   // of the network; "" if there is none, or not here
+    char state[32];                         // "ACTIVE"; "" if it cannot be read
     bool active, ethernet;
     double gbps; // 0: not known
     int lanes;   // 0: not known

@@ -28,9 +28,8 @@ GPSH_CHECK_FUNCTION(verbs)
         gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/class/infiniband cannot be read (%s)",
                    strerror(-status));
     else if (host->ports.n)
-        gpsh_found(finding, GPSH_OK, "%d port%s of verbs devices, the first is %s:%d",
-                   host->ports.n, host->ports.n > 1 ? "s" : "", host->ports.port[0].device,
-                   host->ports.port[0].number);
+        gpsh_found(finding, GPSH_OK, "%d port%s of verbs devices, the first is %s", host->ports.n,
+                   host->ports.n > 1 ? "s" : "", host->ports.port[0].name);
     else if (seen)
         gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices cannot be read (%s)",
                    strerror(-seen));
@@ -74,18 +73,17 @@ static void port_describe(struct gpsh_finding *finding, const struct gpsh_port *
                           bool any_active)
 {
     if (!port->state[0])
-        gpsh_found(finding, GPSH_CANNOT_TELL, "the state of %s:%d cannot be read", port->device,
-                   port->number);
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the state of %s cannot be read", port->name);
     else if (port->active)
-        gpsh_found(finding, GPSH_OK, "%s:%d is active", port->device, port->number);
+        gpsh_found(finding, GPSH_OK, "%s is active", port->name);
     else if (!strcmp(port->state, "INIT") || !strcmp(port->state, "ARMED")) {
-        gpsh_found(finding, GPSH_PROBLEM, "%s:%d is in state %s: no subnet manager has set it up",
-                   port->device, port->number, port->state);
+        gpsh_found(finding, GPSH_PROBLEM, "%s is in state %s: no subnet manager has set it up",
+                   port->name, port->state);
         gpsh_mend(finding, "start a subnet manager (sudo systemctl start opensm) or enable the one "
                            "of the switch");
     } else
-        gpsh_found(finding, any_active ? GPSH_OK : GPSH_PROBLEM, "%s:%d is %s", port->device,
-                   port->number, port->state);
+        gpsh_found(finding, any_active ? GPSH_OK : GPSH_PROBLEM, "%s is %s", port->name,
+                   port->state);
 }
 
 GPSH_CHECK_FUNCTION(port)
@@ -105,16 +103,15 @@ GPSH_CHECK_FUNCTION(rate)
         if (!port->active)
             continue;
         if (!port->gbps)
-            gpsh_found(finding, GPSH_CANNOT_TELL, "the rate of %s:%d cannot be read", port->device,
-                       port->number);
+            gpsh_found(finding, GPSH_CANNOT_TELL, "the rate of %s cannot be read", port->name);
         else if (!port->ethernet && port->lanes > 0 && port->lanes < 4)
-            gpsh_found(finding, GPSH_PROBLEM, "%s:%d runs on %d of 4 lanes, at %g Gb/s",
-                       port->device, port->number, port->lanes, port->gbps);
+            gpsh_found(finding, GPSH_PROBLEM, "%s runs on %d of 4 lanes, at %g Gb/s", port->name,
+                       port->lanes, port->gbps);
         else if (port->gbps < best / 2)
-            gpsh_found(finding, GPSH_PROBLEM, "%s:%d runs at %g Gb/s, another port at %g",
-                       port->device, port->number, port->gbps, best);
+            gpsh_found(finding, GPSH_PROBLEM, "%s runs at %g Gb/s, another port at %g", port->name,
+                       port->gbps, best);
         else
-            gpsh_found(finding, GPSH_OK, "%s:%d %g Gb/s", port->device, port->number, port->gbps);
+            gpsh_found(finding, GPSH_OK, "%s %g Gb/s", port->name, port->gbps);
     }
     if (!host->ports.n_active)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no active port");

@@ -136,20 +136,9 @@ void gpsh_report_json(const struct gpsh_report *report)
     gpsh_json_end(&json);
 }
 
-// Each line of a Markdown paragraph has to fit into a page.
 static void markdown_wrap(const char *text)
 {
-    enum { WIDTH = 124 };
-    for (int used = 0, word; *text; text += strspn(text, " ")) {
-        word = (int)strcspn(text, " ");
-        if (used && used + 1 + word > WIDTH) {
-            putchar('\n');
-            used = 0;
-        }
-        used += printf("%s%.*s", used ? " " : "", word, text);
-        text += word;
-    }
-    putchar('\n');
+    gpsh_page_document(124, "", text);
 }
 
 void gpsh_checks_markdown(void)

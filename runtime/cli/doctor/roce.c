@@ -19,11 +19,11 @@ GPSH_PORT_CHECK_FUNCTION(mtu)
     int64_t mtu;
     if (!port->interface[0] ||
         gpsh_host_number(host, &mtu, "sys/class/net/%s/mtu", port->interface))
-        gpsh_found(finding, GPSH_CANNOT_TELL, "the MTU of %s:%d's interface cannot be read",
-                   port->device, port->number);
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the MTU of %s's interface cannot be read",
+                   port->name);
     else if (mtu < ROCE_MTU) {
-        gpsh_found(finding, GPSH_PROBLEM, "%s:%d is on %s, whose MTU is %lld", port->device,
-                   port->number, port->interface, (long long)mtu);
+        gpsh_found(finding, GPSH_PROBLEM, "%s is on %s, whose MTU is %lld", port->name,
+                   port->interface, (long long)mtu);
         gpsh_mend(finding, "sudo ip link set dev %s mtu 9000", port->interface);
     } else
         gpsh_found(finding, GPSH_OK, "%s has %lld", port->interface, (long long)mtu);
@@ -42,13 +42,11 @@ static void gid_read(const struct gpsh_host *host, const struct gpsh_port *port,
                      struct gids *gids)
 {
     char gid[64], type[32], interface[GPSH_HOST_NAME_BYTES];
-    int n = gpsh_host_read(host, gid, sizeof gid, "sys/class/infiniband/%s/ports/%d/gids/%d",
-                           port->device, port->number, index);
+    int n = gpsh_host_read(host, gid, sizeof gid, "%s/gids/%d", port->folder, index);
     if (n == -ENOENT || (n > 0 && !gid[strspn(gid, "0:")]))
         return;
-    if (n <= 0 || gpsh_host_read(host, type, sizeof type,
-                                 "sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d",
-                                 port->device, port->number, index) <= 0) {
+    if (n <= 0 || gpsh_host_read(host, type, sizeof type, "%s/gid_attrs/types/%d", port->folder,
+                                 index) <= 0) {
         gids->hidden++;
         return;
     }
@@ -57,9 +55,8 @@ static void gid_read(const struct gpsh_host *host, const struct gpsh_port *port,
         return;
     }
     gids->v2++;
-    if (gpsh_host_read(host, interface, sizeof interface,
-                       "sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/%d", port->device,
-                       port->number, index) > 0 &&
+    if (gpsh_host_read(host, interface, sizeof interface, "%s/gid_attrs/ndevs/%d", port->folder,
+                       index) > 0 &&
         gpsh_host_access(host, 0, "sys/class/net/%s", interface))
         snprintf(gids->elsewhere, sizeof gids->elsewhere, "%s", interface);
     else
@@ -90,17 +87,15 @@ GPSH_PORT_CHECK_FUNCTION(gid)
     else
         gids = gids_read(host, port);
     if (gids.v2)
-        gpsh_found(finding, GPSH_OK, "%s:%d has a RoCE v2 address", port->device, port->number);
+        gpsh_found(finding, GPSH_OK, "%s has a RoCE v2 address", port->name);
     else if (gids.hidden)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "the addresses of %s:%d cannot be read", port->device,
-                   port->number);
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the addresses of %s cannot be read", port->name);
     else if (wanted >= 0) {
-        gpsh_found(finding, GPSH_PROBLEM,
-                   "GPUSHMEM_VERBS_GID_INDEX=%d is no RoCE v2 address of %s:%d", wanted,
-                   port->device, port->number);
+        gpsh_found(finding, GPSH_PROBLEM, "GPUSHMEM_VERBS_GID_INDEX=%d is no RoCE v2 address of %s",
+                   wanted, port->name);
         gpsh_mend(finding, "unset GPUSHMEM_VERBS_GID_INDEX; the library finds the right one");
     } else {
-        gpsh_found(finding, GPSH_PROBLEM, "%s:%d has %s", port->device, port->number,
+        gpsh_found(finding, GPSH_PROBLEM, "%s has %s", port->name,
                    gids.v1 ? "RoCE v1 addresses only, which no router passes on"
                            : "no address at all");
         gpsh_mend(finding, "sudo ip link set dev %s up; sudo ip addr add ADDRESS/24 dev %s",
@@ -114,10 +109,10 @@ GPSH_PORT_CHECK_FUNCTION(namespace)
     struct gids gids = gids_read(host, port);
     if (gids.v2 && !gids.here)
         gpsh_found(finding, GPSH_PROBLEM,
-                   "the addresses of %s:%d are on %s, which is in another network namespace",
-                   port->device, port->number, gids.elsewhere);
+                   "the addresses of %s are on %s, which is in another network namespace",
+                   port->name, gids.elsewhere);
     else
-        gpsh_found(finding, GPSH_OK, "%s:%d has its interface here", port->device, port->number);
+        gpsh_found(finding, GPSH_OK, "%s has its interface here", port->name);
 }
 
 // ---- Losses ----
@@ -173,10 +168,7 @@ static int64_t counter(const struct gpsh_host *host, const struct gpsh_port *por
                        const char *folder, const char *name)
 {
     int64_t value;
-    return gpsh_host_number(host, &value, "sys/class/infiniband/%s/ports/%d/%s/%s", port->device,
-                            port->number, folder, name)
-               ? -1
-               : value;
+    return gpsh_host_number(host, &value, "%s/%s/%s", port->folder, folder, name) ? -1 : value;
 }
 
 GPSH_PORT_CHECK_FUNCTION(ecn)
@@ -184,11 +176,10 @@ GPSH_PORT_CHECK_FUNCTION(ecn)
     int notices = ecn_is_on(host, port->interface, "roce_np"),
         reacts = ecn_is_on(host, port->interface, "roce_rp");
     if (counter(host, port, "hw_counters", "np_ecn_marked_roce_packets") > 0)
-        gpsh_found(finding, GPSH_OK, "%s:%d has received marked packets", port->device,
-                   port->number);
+        gpsh_found(finding, GPSH_OK, "%s has received marked packets", port->name);
     else if (notices < 0 || reacts < 0)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "the driver of %s:%d does not show it in /sys",
-                   port->device, port->number);
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the driver of %s does not show it in /sys",
+                   port->name);
     else if (!notices || !reacts) {
         gpsh_found(finding, GPSH_PROBLEM, "congestion is not %s on %s",
                    notices ? "reacted to" : "notified of", port->interface);
@@ -209,16 +200,13 @@ GPSH_CHECK_FUNCTION(loss)
                 timeouts = counter(host, port, "hw_counters", "local_ack_timeout_err");
         int64_t errors = (lost > 0 ? lost : 0) + (timeouts > 0 ? timeouts : 0);
         if (lost < 0 && timeouts < 0)
-            gpsh_found(finding, GPSH_CANNOT_TELL, "%s:%d does not count lost packets", port->device,
-                       port->number);
+            gpsh_found(finding, GPSH_CANNOT_TELL, "%s does not count lost packets", port->name);
         else if (errors > FEW_ERRORS && errors > packets / PER_PACKETS)
             gpsh_found(finding, GPSH_PROBLEM,
-                       "%s:%d: %lld gaps and %lld timeouts since the driver was loaded",
-                       port->device, port->number, (long long)(lost > 0 ? lost : 0),
-                       (long long)(timeouts > 0 ? timeouts : 0));
+                       "%s: %lld gaps and %lld timeouts since the driver was loaded", port->name,
+                       (long long)(lost > 0 ? lost : 0), (long long)(timeouts > 0 ? timeouts : 0));
         else
-            gpsh_found(finding, GPSH_OK, "%s:%d: %lld", port->device, port->number,
-                       (long long)errors);
+            gpsh_found(finding, GPSH_OK, "%s: %lld", port->name, (long long)errors);
     }
 }
 

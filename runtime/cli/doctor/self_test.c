@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The live self-test: a job of one PE that reaches itself through its NIC. It runs in a process of
 // its own, so that a driver that crashes or hangs takes nothing else along.
-#define _GNU_SOURCE // environ, pipe2
-#include <errno.h>
-#include <fcntl.h>
+#define _GNU_SOURCE // environ
 #include <infiniband/verbs.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +12,7 @@
 #include "core/clock.h"
 #include "doctor/check.h"
 #include "gpushmem/gpushmem.h"
+#include "probe.h"
 
 enum { BYTES = 4 << 20, ROUNDS = 8, LONGEST_MS = 60000 };
 
@@ -109,78 +105,30 @@ static char **environment_make(void)
     return variables;
 }
 
-static pid_t process_start(int out)
+static int test_become(const void *unused)
 {
-    pid_t pid = -1;
-    posix_spawn_file_actions_t actions;
     char *const arguments[] = {"gpushmem", "doctor", "--self-test", NULL};
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environment_make()))
-        pid = -1;
-    posix_spawn_file_actions_destroy(&actions);
-    return pid;
-}
-
-// What it writes until it ends; false if it takes too long.
-static bool output_take(int in, char *text, size_t bytes)
-{
-    size_t used = 0;
-    uint64_t end = gpsh_clock_ns() + LONGEST_MS * UINT64_C(1000000);
-    for (;;) {
-        uint64_t now = gpsh_clock_ns();
-        struct pollfd poll_in = {.fd = in, .events = POLLIN};
-        int ready = now < end ? poll(&poll_in, 1, (int)((end - now) / 1000000) + 1) : 0;
-        ssize_t n = ready > 0 ? read(in, text + used, bytes - 1 - used) : -1;
-        text[used + (size_t)(n > 0 ? n : 0)] = '\0';
-        if (ready > 0 && n <= 0)
-            return true;
-        if (ready == 0)
-            return false;
-        used += (size_t)(n > 0 ? n : 0);
-        if (used + 1 >= bytes)
-            return true;
-    }
-}
-
-static void result_tell(struct gpsh_finding *finding, char *text, bool ended, int status)
-{
-    text[strcspn(text, "\n")] = '\0';
-    if (!ended)
-        gpsh_found(finding, GPSH_PROBLEM, "the test did not end within %d s", LONGEST_MS / 1000);
-    else if (WIFSIGNALED(status))
-        gpsh_found(finding, GPSH_PROBLEM, "the test was killed by signal %d (%s)", WTERMSIG(status),
-                   strsignal(WTERMSIG(status)));
-    else if (text[0] == '+')
-        gpsh_found(finding, GPSH_OK, "%s", text + 1);
-    else if (text[0] == '-')
-        gpsh_found(finding, GPSH_PROBLEM, "%s", text + 1);
-    else
-        gpsh_found(finding, GPSH_CANNOT_TELL, "the test ended with code %d and said nothing",
-                   WEXITSTATUS(status));
+    (void)unused;
+    return execve("/proc/self/exe", arguments, environment_make());
 }
 
 static void test_start(struct gpsh_finding *finding)
 {
-    int ends[2], status = 0;
-    char text[768] = "";
-    if (pipe2(ends, O_CLOEXEC)) {
-        gpsh_found(finding, GPSH_CANNOT_TELL, "no pipe for the test (%s)", strerror(errno));
-        return;
-    }
-    pid_t pid = process_start(ends[1]);
-    close(ends[1]);
-    if (pid < 0)
-        gpsh_found(finding, GPSH_CANNOT_TELL, "the test cannot be started");
-    else {
-        bool ended = output_take(ends[0], text, sizeof text);
-        if (!ended)
-            kill(pid, SIGKILL);
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-            ;
-        result_tell(finding, text, ended, status);
-    }
-    close(ends[0]);
+    struct gpsh_probe test;
+    int error = gpsh_probe_run(&test, test_become, NULL, LONGEST_MS), status = test.status;
+    test.words[strcspn(test.words, "\n")] = '\0';
+    if (error)
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the test cannot be started (%s)", strerror(error));
+    else if (test.late)
+        gpsh_found(finding, GPSH_PROBLEM, "the test did not end within %d s", LONGEST_MS / 1000);
+    else if (WIFSIGNALED(status))
+        gpsh_found(finding, GPSH_PROBLEM, "the test was killed by signal %d (%s)", WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
+    else if (test.words[0] == '+' || test.words[0] == '-')
+        gpsh_found(finding, test.words[0] == '+' ? GPSH_OK : GPSH_PROBLEM, "%s", test.words + 1);
+    else
+        gpsh_found(finding, GPSH_CANNOT_TELL, "the test ended with code %d and said nothing",
+                   WEXITSTATUS(status));
 }
 
 bool gpsh_verbs_has_devices(void)

@@ -3,7 +3,7 @@
 #include "doctor/check.h"
 
 #define LOOK(name)         .look = gpsh_check_##name
-#define LOOK_AT_ROCE(name) .needs = gpsh_needs_roce_port, .look_at_port = gpsh_check_##name
+#define LOOK_AT_ROCE(name) .need = GPSH_NEEDS_ROCE_PORT, .look_at_port = gpsh_check_##name
 
 const struct gpsh_check gpsh_checks[] = {
     // ---- GPUs ----
@@ -11,7 +11,7 @@ const struct gpsh_check gpsh_checks[] = {
      "Without its driver, 515 or newer, a GPU is not used: heaps are host memory and kernels run "
      "on CPU threads.",
      "sudo modprobe nvidia; if it is not installed, install the distribution's NVIDIA driver",
-     .needs = gpsh_needs_gpu, LOOK(driver)},
+     .need = GPSH_NEEDS_GPU, LOOK(driver)},
     {"cuda", "CUDA's library",
      "libcuda.so.1, its version beside the kernel driver's, and the GPUs that it gives this "
      "process",
@@ -21,25 +21,25 @@ const struct gpsh_check gpsh_checks[] = {
     {"gpu-files", "Files of the GPUs", "/dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ...",
      "The driver is opened through these files. Where one is missing or closed to this user, CUDA "
      "finds no GPU.",
-     "sudo nvidia-modprobe -u -c 0", .needs = gpsh_needs_gpu, LOOK(gpu_files)},
+     "sudo nvidia-modprobe -u -c 0", .need = GPSH_NEEDS_GPU, LOOK(gpu_files)},
     {"fabric-manager", "NVIDIA's fabric manager",
      "NVSwitches on the PCI bus and the process nv-fabricmanager",
      "GPUs behind NVSwitches cannot be used until the fabric manager has set the switches up: "
      "cuInit fails with \"system not yet initialized\".",
      "sudo systemctl enable --now nvidia-fabricmanager (of the driver's version)",
-     .needs = gpsh_needs_switch, LOOK(fabric_manager)},
+     .need = GPSH_NEEDS_SWITCH, LOOK(fabric_manager)},
     {"gpudirect", "GPUDirect RDMA",
      "the kernel module nvidia-peermem, and what dma-buf needs: Linux 5.12 and the open kernel "
      "driver",
      "NICs cannot reach GPU memory. Data is staged through pinned host memory, which is slower.",
      "sudo modprobe nvidia-peermem, or install the driver's open kernel modules",
-     .needs = gpsh_needs_gpu, LOOK(gpudirect)},
+     .need = GPSH_NEEDS_GPU, LOOK(gpudirect)},
     {"bar1", "The window into GPU memory", "the largest base address register of each GPU",
      "NICs and other GPUs reach GPU memory through this window. A heap that does not fit in cannot "
      "be registered.",
      "turn on \"Above 4G decoding\" and resizable BAR in the firmware setup, or lower "
      "GPUSHMEM_HEAP_SIZE",
-     .needs = gpsh_needs_gpu, LOOK(bar1)},
+     .need = GPSH_NEEDS_GPU, LOOK(bar1)},
     // ---- NICs ----
     {"verbs", "Verbs devices", "/sys/class/infiniband and the NICs on the PCI bus",
      "There is no RDMA NIC, or its driver is not loaded: PEs of other nodes cannot be reached.",
@@ -48,16 +48,16 @@ const struct gpsh_check gpsh_checks[] = {
     {"uverbs", "Files of the NICs", "/dev/infiniband/uverbs0, 1, ...",
      "Programs post to a NIC through these files. Without them the transport verbs finds no usable "
      "device.",
-     "sudo modprobe ib_uverbs; ls -l /dev/infiniband", .needs = gpsh_needs_port, LOOK(uverbs)},
+     "sudo modprobe ib_uverbs; ls -l /dev/infiniband", .need = GPSH_NEEDS_PORT, LOOK(uverbs)},
     {"port", "State of the ports", "the state of each port in /sys/class/infiniband",
      "No data passes a port that is not active.",
      "ibstat; sudo ip link set dev INTERFACE up (RoCE); look at cable and switch",
-     .needs = gpsh_needs_seen_port, LOOK(port)},
+     .need = GPSH_NEEDS_SEEN_PORT, LOOK(port)},
     {"rate", "Rate of the ports", "the rate and the lanes of each active port",
      "A port that is slower than its like has a bad cable or is set up differently. A port of less "
      "than half the best rate is left out by the library.",
      "ibstat; ethtool INTERFACE; change the cable; look at the switch's settings",
-     .needs = gpsh_needs_seen_port, LOOK(rate)},
+     .need = GPSH_NEEDS_SEEN_PORT, LOOK(rate)},
     {"mtu", "Packets of RoCE", "the MTU of the interface of each active RoCE port",
      "RoCE packets carry 4,096 bytes if the interface takes them, else 1,024 or fewer, which costs "
      "bandwidth and messages per second.",
@@ -89,39 +89,39 @@ const struct gpsh_check gpsh_checks[] = {
      "Packets were lost since the driver was loaded: a bad cable, or RoCE without flow control.",
      "watch grep . /sys/class/infiniband/*/ports/1/hw_counters/packet_seq_err while the job runs; "
      "see the checks pfc, ecn and rate",
-     .varies = true, .needs = gpsh_needs_active_port, LOOK(loss)},
+     .varies = true, .need = GPSH_NEEDS_ACTIVE_PORT, LOOK(loss)},
     {"routing", "Adaptive routing",
      "the count of packets that came out of turn, and GPUSHMEM_VERBS_ORDER",
      "Where packets take different ways, a signal could overtake its data unless the library reads "
      "in between, which GPUSHMEM_VERBS_ORDER=queue forbids.",
-     "unset GPUSHMEM_VERBS_ORDER", .varies = true, .needs = gpsh_needs_active_port, LOOK(routing)},
+     "unset GPUSHMEM_VERBS_ORDER", .varies = true, .need = GPSH_NEEDS_ACTIVE_PORT, LOOK(routing)},
     // ---- Between GPU and NIC ----
     {"distance", "From GPU to NIC", "where GPUs and NICs are on the PCI buses, by hwloc",
      "The NIC that is nearest to a GPU is on the other socket. Its traffic crosses the link "
      "between them, which is slower.",
      "gpushmem topo; move the NIC to a slot of the GPU's socket, or set "
      "GPUSHMEM_GPUDIRECT_DISTANCE=node to stage large transfers",
-     .needs = gpsh_needs_both, LOOK(distance)},
+     .need = GPSH_NEEDS_BOTH, LOOK(distance)},
     {"acs", "PCIe access control",
      "the ACS registers of the bridges between GPUs and NICs (root only)",
      "A switch sends what GPU and NIC tell each other up to the root complex and back, which takes "
      "half of the bandwidth or more.",
      "sudo gpushmem doctor acs tells; sudo setpci -s BRIDGE ECAP_ACS+6.w=0000 turns it off",
-     .needs = gpsh_needs_both, LOOK(acs)},
+     .need = GPSH_NEEDS_BOTH, LOOK(acs)},
     {"iommu", "IOMMU", "the IOMMU groups of GPUs and NICs",
      "Each access between devices is translated by the IOMMU, in the root complex, which costs "
      "bandwidth; and nvidia-peermem may fail.",
      "iommu=pt on the kernel's command line (iommu.passthrough=1 on Arm), then reboot",
-     .needs = gpsh_needs_both, LOOK(iommu)},
+     .need = GPSH_NEEDS_BOTH, LOOK(iommu)},
     {"relaxed-order", "Relaxed ordering", "the PCIe control register of each NIC (root only)",
      "The NIC's writes wait for each other in the PCIe fabric, which costs bandwidth to GPUs and "
      "on machines of several sockets.",
      "sudo gpushmem doctor relaxed-order tells; mlxconfig -d DEVICE set PCI_WR_ORDERING=1",
-     .needs = gpsh_needs_nic, LOOK(relaxed)},
+     .need = GPSH_NEEDS_NIC, LOOK(relaxed)},
     {"pcie-link", "PCIe links", "lanes and speed of GPUs and NICs, now and at most",
      "A device runs slower than it could: a slot with fewer lanes, a riser, or a bad contact.",
      "sudo lspci -vv -s ADDRESS | grep -E 'LnkCap|LnkSta'; put the card into another slot",
-     .needs = gpsh_needs_device, LOOK(link)},
+     .need = GPSH_NEEDS_DEVICE, LOOK(link)},
     // ---- This process ----
     {"memlock", "Memory that may be locked", "the limit of locked memory in /proc/self/limits",
      "Registering the heap with a NIC fails with \"Cannot allocate memory\".",
@@ -153,7 +153,7 @@ const struct gpsh_check gpsh_checks[] = {
     {"rdma-limit", "Limit of NIC resources", "the control group's rdma.max",
      "Queue pairs or registered memory run out, and connections fail with \"Resource temporarily "
      "unavailable\".",
-     "raise rdma.max of the control group, as root", .needs = gpsh_needs_port, LOOK(rdma_limit)},
+     "raise rdma.max of the control group, as root", .need = GPSH_NEEDS_PORT, LOOK(rdma_limit)},
     {"container", "Containers", "the marks of containers, and what they lack of the machine",
      "The container does not have the devices that the machine has.",
      "docker run --gpus all --device=/dev/infiniband --network host --ipc=host --cap-add IPC_LOCK "

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // pipe2, setenv, strnlen, strverscmp
+#define _GNU_SOURCE // setenv, strnlen, strverscmp
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <hwloc.h>
 #include <infiniband/verbs.h>
 #include <net/if.h>
@@ -15,39 +13,26 @@
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/nic_choice.h"
 #include "core/topology.h"
 #include "gpu/gpu_driver.h"
+#include "gpushmem/gpushmem.h"
+#include "probe.h"
 #include "say.h"
 #include "topo/topo.h"
 
 // ---- A file that is tried first ----
 
-enum { WORDS_BYTES = 512, LOADED = 0, REFUSED = 3 };
+enum { LOADED = 0, REFUSED = 3 };
 
-__attribute__((noreturn)) static void child_run(const char *xml_file, int words)
+static int file_load(const void *xml_file)
 {
     struct gpsh_topology *topology;
     const struct rlimit none = {.rlim_cur = 0};
     setrlimit(RLIMIT_CORE, &none);
     setenv("HWLOC_HIDE_ERRORS", "1", 1);
-    dup2(words, STDOUT_FILENO);
-    dup2(words, STDERR_FILENO);
-    _exit(gpsh_topology_open(xml_file, &topology) ? REFUSED : LOADED);
-}
-
-// All that comes; the beginning of it is kept.
-static void words_read(int fd, char *words)
-{
-    char rest[WORDS_BYTES];
-    size_t used = 0;
-    for (ssize_t n; (n = read(fd, rest, sizeof rest)) > 0 || (n < 0 && errno == EINTR);) {
-        size_t room = WORDS_BYTES - 1 - used, take = n < 0              ? 0
-                                                     : (size_t)n < room ? (size_t)n
-                                                                        : room;
-        memcpy(words + used, rest, take);
-        used += take;
-    }
-    words[used] = '\0';
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    return gpsh_topology_open(xml_file, &topology) ? REFUSED : LOADED;
 }
 
 // The first line that says something: hwloc frames what it prints with asterisks.
@@ -67,28 +52,18 @@ static void words_warn(const char *xml_file, char *words)
 // that it takes all the same becomes one warning. There are no threads yet.
 static int file_try(const char *xml_file)
 {
-    int ends[2], status = 0;
-    char words[WORDS_BYTES];
-    if (pipe2(ends, O_CLOEXEC))
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot make a pipe: %s", strerror(errno));
-    pid_t child = fork();
-    if (!child)
-        child_run(xml_file, ends[1]);
-    close(ends[1]);
-    words_read(ends[0], words);
-    close(ends[0]);
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (child < 0)
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a process: %s", strerror(errno));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED)
+    struct gpsh_probe probe;
+    int error = gpsh_probe_run(&probe, file_load, xml_file, 0);
+    if (error)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a process: %s", strerror(error));
+    if (WIFEXITED(probe.status) && WEXITSTATUS(probe.status) == REFUSED)
         return 0; // whoever loads it next is told why, and says so
-    if (status)
+    if (probe.status)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
                          "hwloc cannot load the topology of %s: it dies of it, so the file is "
                          "damaged; record it anew with lstopo",
                          xml_file);
-    words_warn(xml_file, words);
+    words_warn(xml_file, probe.words);
     return 0;
 }
 
@@ -108,7 +83,7 @@ static void text_copy(char *to, size_t bytes, const char *text)
     to[length] = '\0';
 }
 
-static void pci_name(const struct hwloc_pcidev_attr_s *pci, char *text)
+void gpsh_topo_pci(const struct hwloc_pcidev_attr_s *pci, char text[GPSH_TOPO_PCI_BYTES])
 {
     snprintf(text, GPSH_TOPO_PCI_BYTES, "%04x:%02x:%02x.%x", pci->domain, pci->bus, pci->dev,
              pci->func);
@@ -140,6 +115,16 @@ static void place_fill(const struct gpsh_topo *topo, struct gpsh_topo_device *de
 }
 
 // ---- GPUs ----
+
+int gpsh_cli_gpus(void)
+{
+    int n = 0;
+    if (gpsh_gpu_load_driver())
+        return 0;
+    if (gpsh_cu.device_count(&n) || n == 0)
+        gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the CUDA driver finds no GPU");
+    return n;
+}
 
 static struct gpsh_topo_device *gpu_add(struct gpsh_topo *topo)
 {
@@ -173,7 +158,7 @@ static void gpus_find(struct gpsh_topo *topo)
         struct gpsh_topo_device *device = gpu_add(topo);
         if (!device)
             return;
-        pci_name(pci, device->pci);
+        gpsh_topo_pci(pci, device->pci);
         text_copy(device->name, sizeof device->name, hwloc_obj_get_info_by_name(o, "PCIDevice"));
     }
 }
@@ -204,6 +189,7 @@ static void port_take(struct gpsh_topo_port *port, struct ibv_context *context,
 {
     port->rate = gpsh_nic_rate(attr->active_speed, attr->active_width);
     port->ethernet = attr->link_layer == IBV_LINK_LAYER_ETHERNET;
+    port->state = (int)attr->state;
     if (attr->state != IBV_PORT_ACTIVE)
         snprintf(port->why_not, sizeof port->why_not, "is %s", ibv_port_state_str(attr->state));
     else if (port->ethernet && !port_has_address(context, port->number, attr))
@@ -277,7 +263,7 @@ static void ports_of_pci(struct gpsh_topo *topo, hwloc_obj_t pci, hwloc_obj_t os
             return;
         port->number = os_device ? number : 0;
         port->ethernet = pci->attr->pcidev.class_id == CLASS_ETHERNET;
-        pci_name(&pci->attr->pcidev, port->device.pci);
+        gpsh_topo_pci(&pci->attr->pcidev, port->device.pci);
         text_copy(port->device.name, sizeof port->device.name,
                   os_device ? os_device->name : port->device.pci);
         port_take_recorded(port, os_device, has_driver);
@@ -322,6 +308,12 @@ static void ports_find(struct gpsh_topo *topo)
 
 // ---- All of it ----
 
+void gpsh_topo_ask(struct gpsh_topo *topo)
+{
+    gpus_ask_driver(topo);
+    ports_ask_verbs(topo);
+}
+
 int gpsh_topo_read(const char *xml_file, struct gpsh_topo *topo)
 {
     *topo = (struct gpsh_topo){.file = xml_file};
@@ -330,10 +322,8 @@ int gpsh_topo_read(const char *xml_file, struct gpsh_topo *topo)
         status = gpsh_topology_open(xml_file, &topo->topology);
     if (status)
         return status;
-    if (!xml_file) {
-        gpus_ask_driver(topo);
-        ports_ask_verbs(topo);
-    }
+    if (!xml_file)
+        gpsh_topo_ask(topo);
     if (!topo->n_gpus) {
         topo->without_driver = !xml_file;
         gpus_find(topo);
@@ -344,7 +334,6 @@ int gpsh_topo_read(const char *xml_file, struct gpsh_topo *topo)
         place_fill(topo, &topo->gpus[i].device);
     for (int i = 0; i < topo->n_ports; i++)
         place_fill(topo, &topo->ports[i].device);
-    gpsh_nvlinks_read(topo);
     return 0;
 }
 

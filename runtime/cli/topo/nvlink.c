@@ -118,8 +118,7 @@ static int gpu_of_object(const struct gpsh_topo *topo, hwloc_obj_t object)
         object = object->parent;
     if (!object)
         return -1;
-    const struct hwloc_pcidev_attr_s *at = &object->attr->pcidev;
-    snprintf(pci, sizeof pci, "%04x:%02x:%02x.%x", at->domain, at->bus, at->dev, at->func);
+    gpsh_topo_pci(&object->attr->pcidev, pci);
     return gpu_at(topo, pci);
 }
 

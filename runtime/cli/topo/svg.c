@@ -86,8 +86,7 @@ static struct gpsh_box *device_box(const struct gpsh_topo *topo, struct gpsh_sce
                                    hwloc_obj_t object)
 {
     char pci[GPSH_TOPO_PCI_BYTES];
-    const struct hwloc_pcidev_attr_s *at = &object->attr->pcidev;
-    snprintf(pci, sizeof pci, "%04x:%02x:%02x.%x", at->domain, at->bus, at->dev, at->func);
+    gpsh_topo_pci(&object->attr->pcidev, pci);
     for (int i = 0; i < topo->n_gpus; i++)
         if (!strcmp(topo->gpus[i].device.pci, pci))
             return gpu_box(topo, scene, i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `gpushmem topo`: a machine, and the ways in which it is shown.
+// `gpushmem topo`: a machine, its GPUs, the ports of its NICs and what is between them, and the
+// ways in which it is shown.
 #ifndef GPSH_TOPO_TOPO_H
 #define GPSH_TOPO_TOPO_H
 
@@ -8,12 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/config.h"
-#include "core/nic_choice.h"
 #include "core/topology.h"
-
-// The machine that `gpushmem topo` shows: its GPUs, the ports of its NICs, and what is between
-// them.
 
 enum {
     GPSH_TOPO_GPUS = 64,
@@ -32,6 +28,7 @@ struct gpsh_topo_port {
     struct gpsh_topo_device device;
     int number; // 0 if it has no verbs device
     int rate;   // Mb/s, 0: not known
+    int state;  // enum ibv_port_state; 0 if the device could not be opened, or is a recorded one
     bool ethernet;
     char why_not[96]; // the reason why a PE cannot use it; "" if it can
 };
@@ -50,10 +47,16 @@ struct gpsh_topo {
 
 // Reads this machine, or what lstopo has recorded in `xml_file`. GPUSHMEM_ERR_* with a sentence.
 int gpsh_topo_read(const char *xml_file, struct gpsh_topo *topo);
+// Only what drivers tell of this machine, GPUs and ports: no topology.
+void gpsh_topo_ask(struct gpsh_topo *topo);
 void gpsh_topo_clear(struct gpsh_topo *topo);
 
 // Whether the port before this one is of the same device: the matrix has one row for both.
 bool gpsh_topo_port_repeats(const struct gpsh_topo *topo, int port);
+
+// "0000:3b:00.0"
+struct hwloc_pcidev_attr_s;
+void gpsh_topo_pci(const struct hwloc_pcidev_attr_s *pci, char text[GPSH_TOPO_PCI_BYTES]);
 
 // "mlx5_0:1"; a NIC without a verbs device has its PCI address.
 void gpsh_topo_port_name(const struct gpsh_topo_port *port, char *name, size_t bytes);
@@ -62,23 +65,16 @@ void gpsh_topo_port_name(const struct gpsh_topo_port *port, char *name, size_t b
 void gpsh_topo_between(const struct gpsh_topo *topo, int a, int b, char *word, size_t bytes);
 const struct gpsh_topo_device *gpsh_topo_device(const struct gpsh_topo *topo, int number);
 
-// Which ports the PE of GPU `gpu` uses, and a sentence that says why.
+// Which ports the PE of a GPU uses, and a sentence that says why.
 struct gpsh_topo_choice {
     int n;
     int ports[8];
     char why[256];
 };
-void gpsh_topo_choose(const struct gpsh_topo *topo, const struct gpsh_settings *settings,
-                      const struct gpsh_nic_filter *filter, int gpu,
-                      struct gpsh_topo_choice *choice);
 
-// How many NVLinks lead from each GPU to each other one.
-
-// Of this machine by the library of nvidia-smi (NVML), if it is there; of a recorded one from its
-// file. Zeros where nobody knows.
+// How many NVLinks lead from each GPU to each other one: of this machine by the library of
+// nvidia-smi (NVML), if it is there; of a recorded one from its file. Zeros where nobody knows.
 void gpsh_nvlinks_read(struct gpsh_topo *topo);
-
-// The ways in which `gpushmem topo` shows a machine.
 
 // A machine and what each GPU uses of it.
 struct gpsh_topo_view {
