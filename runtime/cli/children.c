@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // getpgid, strsignal, O_PATH
+#define _GNU_SOURCE // environ, getpgid, strsignal, O_PATH
 #include "children.h"
 
 #include <ctype.h>
@@ -66,6 +66,19 @@ static void program_explain(int directory, const char *program, int reason)
         gpsh_cli_say("run", "there is no program '%s' in PATH", program);
 }
 
+void gpsh_environment_drop(const char *const *prefixes)
+{
+    char **kept = environ;
+    for (char **e = environ; *e; e++) {
+        bool drop = false;
+        for (const char *const *p = prefixes; *p; p++)
+            drop |= strncmp(*e, *p, strlen(*p)) == 0;
+        if (!drop)
+            *kept++ = *e;
+    }
+    *kept = NULL;
+}
+
 char *gpsh_program_find(const char *program, const char *directory, int *exit_status)
 {
     int reason, at = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : AT_FDCWD;
@@ -87,14 +100,6 @@ char *gpsh_program_find(const char *program, const char *directory, int *exit_st
     if (directory)
         close(at);
     return found;
-}
-
-bool gpsh_child_check(struct gpsh_child *c)
-{
-    if (!c->running || !c->ended)
-        return false;
-    c->running = false;
-    return true;
 }
 
 bool gpsh_child_failed(const struct gpsh_child *c)

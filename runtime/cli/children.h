@@ -20,12 +20,13 @@ struct gpsh_child {
     int status;         // exit code or signal
 };
 
+// Drops the variables of this process whose names begin with one of the prefixes; NULL ends these.
+void gpsh_environment_drop(const char *const *prefixes);
+
 // Path of the program as execvp would choose it in `directory` (NULL: here), malloc'ed. NULL:
 // *exit_status is 127 (missing) or 126 (not executable), after a message.
 char *gpsh_program_find(const char *program, const char *directory, int *exit_status);
 
-// True if a child that counts as running has ended; from then on it does not.
-bool gpsh_child_check(struct gpsh_child *c);
 bool gpsh_child_failed(const struct gpsh_child *c);
 
 // Sends to the process group, and to the PE itself if it has left that.

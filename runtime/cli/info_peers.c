@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
 #include "connect/peers.h"
+#include "core/text.h"
 #include "gpushmem/gpushmem.h"
 #include "json.h"
 #include "say.h"
@@ -11,171 +13,139 @@
 // In a job of more PEs than this each prints one line for all that it reaches alike.
 enum { LINE_BYTES = 1024, MOST_IN_DETAIL = 8 };
 
-static const char *by_kernels(const struct gpushmem_peer_info *info)
+// What a PE has, and how it reaches each one.
+struct peers {
+    char has[LINE_BYTES];
+    struct peer {
+        int same_node, device_direct;
+        char transport[32], atomics[32], description[256];
+    } to[];
+};
+
+static int peers_fill(struct peers *own)
 {
-    return info->device_direct ? "direct" : "by ring";
+    int status = 0;
+    gpsh_self_explain(own->has, sizeof own->has);
+    for (int pe = 0; pe < gpushmem_n_pes() && !status; pe++) {
+        struct gpushmem_peer_info info;
+        struct peer *to = &own->to[pe];
+        status = gpushmem_peer_info(pe, &info);
+        if (status)
+            break;
+        *to = (struct peer){.same_node = info.same_node, .device_direct = info.device_direct};
+        snprintf(to->transport, sizeof to->transport, "%s", info.transport);
+        snprintf(to->atomics, sizeof to->atomics, "%s", info.atomics);
+        snprintf(to->description, sizeof to->description, "%s", info.description);
+    }
+    return status;
 }
 
-static bool alike(const struct gpushmem_peer_info *a, const struct gpushmem_peer_info *b)
+static const char *by_kernels(const struct peer *to)
+{
+    return to->device_direct ? "direct" : "by ring";
+}
+
+// ---- For readers ----
+
+static bool alike(const struct peer *a, const struct peer *b)
 {
     return !strcmp(a->transport, b->transport) && !strcmp(a->atomics, b->atomics) &&
            a->device_direct == b->device_direct;
 }
 
-static int say_pe(int pe, char *line)
-{
-    struct gpushmem_peer_info info;
-    int status = gpushmem_peer_info(pe, &info);
-    if (!status)
-        snprintf(line, LINE_BYTES, "PE %d reaches %s, kernels %s", gpushmem_my_pe(),
-                 info.description, by_kernels(&info));
-    return status;
-}
-
 // "PE 3 reaches PEs 0 to 7 by p2p, atomics by verbs, kernels direct; PEs 8 to 63 by verbs, atomics
 // by verbs, kernels by ring"
-static int say_groups(char *line)
+static void groups_print(int pe, const struct peers *peers)
 {
-    size_t used = (size_t)snprintf(line, LINE_BYTES, "PE %d reaches", gpushmem_my_pe());
-    struct gpushmem_peer_info first, next;
-    for (int from = 0, to = 0; from < gpushmem_n_pes() && used < LINE_BYTES; from = to) {
-        int status = gpushmem_peer_info(from, &first);
-        do
+    char line[LINE_BYTES];
+    struct gpsh_text text = {line, sizeof line, 0};
+    gpsh_text_add(&text, "PE %d reaches", pe);
+    for (int from = 0, to = 0; from < gpushmem_n_pes(); from = to) {
+        const struct peer *first = &peers->to[from];
+        while (to < gpushmem_n_pes() && alike(first, &peers->to[to]))
             to++;
-        while (!status && to < gpushmem_n_pes() && !(status = gpushmem_peer_info(to, &next)) &&
-               alike(&first, &next));
-        if (status)
-            return status;
-        char last[24] = "";
-        if (to - 1 > from)
-            snprintf(last, sizeof last, " to %d", to - 1);
-        used += (size_t)snprintf(line + used, LINE_BYTES - used,
-                                 "%s PE%s %d%s by %s, atomics by %s, kernels %s", from ? ";" : "",
-                                 last[0] ? "s" : "", from, last, first.transport, first.atomics,
-                                 by_kernels(&first));
+        gpsh_text_add(&text, to - 1 > from ? "%s PEs %d to %d" : "%s PE %d", from ? ";" : "", from,
+                      to - 1);
+        gpsh_text_add(&text, " by %s, atomics by %s, kernels %s", first->transport, first->atomics,
+                      by_kernels(first));
     }
-    return 0;
+    puts(line);
+}
+
+static void ways_print(int pe, const struct peers *peers)
+{
+    if (gpushmem_n_pes() > MOST_IN_DETAIL)
+        groups_print(pe, peers);
+    for (int to = 0; gpushmem_n_pes() <= MOST_IN_DETAIL && to < gpushmem_n_pes(); to++)
+        printf("PE %d reaches %s, kernels %s\n", pe, peers->to[to].description,
+               by_kernels(&peers->to[to]));
+}
+
+// What every PE has, and then how it reaches the others. `peers`: room for one PE's.
+static int print_text(const struct peers *heap, struct peers *peers, size_t bytes)
+{
+    int n = gpushmem_n_pes(), status = 0;
+    for (int pe = 0; pe < n && !status; pe++) {
+        status = gpushmem_getmem(peers, heap, sizeof *peers, pe);
+        if (!status)
+            puts(peers->has);
+    }
+    for (int pe = 0; pe < n && !status; pe++) {
+        status = gpushmem_getmem(peers, heap, bytes, pe);
+        if (!status)
+            ways_print(pe, peers);
+    }
+    return status;
 }
 
 // ---- For programs ----
 
-// How one PE reaches another, in the place of a line.
-struct peer_row {
-    int same_node, device_direct;
-    char transport[32], atomics[32], description[256];
-};
-_Static_assert(sizeof(struct peer_row) <= LINE_BYTES, "a row has the room of a line");
-
-static int say_row(int pe, char *line)
+static void way_add(struct gpsh_json *json, int pe, const struct peer *to)
 {
-    struct gpushmem_peer_info info;
-    int status = gpushmem_peer_info(pe, &info);
-    if (status)
-        return status;
-    struct peer_row row = {.same_node = info.same_node, .device_direct = info.device_direct};
-    snprintf(row.transport, sizeof row.transport, "%s", info.transport);
-    snprintf(row.atomics, sizeof row.atomics, "%s", info.atomics);
-    snprintf(row.description, sizeof row.description, "%s", info.description);
-    memcpy(line, &row, sizeof row);
-    return 0;
-}
-
-static void row_add(struct gpsh_json *json, int pe, const char *line)
-{
-    struct peer_row row;
-    memcpy(&row, line, sizeof row);
     gpsh_json_object(json, NULL);
     gpsh_json_integer(json, "pe", pe);
-    gpsh_json_bool(json, "same_node", row.same_node);
-    gpsh_json_text(json, "transport", row.transport);
-    gpsh_json_text(json, "atomics", row.atomics);
-    gpsh_json_text(json, "kernels", row.device_direct ? "direct" : "by ring");
-    gpsh_json_text(json, "description", row.description);
+    gpsh_json_bool(json, "same_node", to->same_node);
+    gpsh_json_text(json, "transport", to->transport);
+    gpsh_json_text(json, "atomics", to->atomics);
+    gpsh_json_text(json, "kernels", by_kernels(to));
+    gpsh_json_text(json, "description", to->description);
     gpsh_json_end(json);
 }
 
-static int pe_add(struct gpsh_json *json, const char *lines, int pe, char *line)
-{
-    int n = gpushmem_n_pes(), status = gpushmem_getmem(line, lines, LINE_BYTES, pe);
-    gpsh_json_object(json, NULL);
-    gpsh_json_integer(json, "pe", pe);
-    gpsh_json_text(json, "has", line);
-    gpsh_json_list(json, "reaches");
-    for (int to = 0; to < n && !status; to++) {
-        status = gpushmem_getmem(line, lines + (size_t)(to + 1) * LINE_BYTES, LINE_BYTES, pe);
-        if (!status)
-            row_add(json, to, line);
-    }
-    gpsh_json_end(json);
-    gpsh_json_end(json);
-    return status;
-}
-
-static int print_json(const char *lines, char *line)
+static int print_json(const struct peers *heap, struct peers *peers, size_t bytes)
 {
     struct gpsh_json json = {.out = stdout};
-    int status = 0;
+    int n = gpushmem_n_pes(), status = 0;
     gpsh_json_object(&json, NULL);
     gpsh_json_list(&json, "pes");
-    for (int pe = 0; pe < gpushmem_n_pes() && !status; pe++)
-        status = pe_add(&json, lines, pe, line);
+    for (int pe = 0; pe < n && !status; pe++) {
+        status = gpushmem_getmem(peers, heap, bytes, pe);
+        gpsh_json_object(&json, NULL);
+        gpsh_json_integer(&json, "pe", pe);
+        gpsh_json_text(&json, "has", peers->has);
+        gpsh_json_list(&json, "reaches");
+        for (int to = 0; to < n && !status; to++)
+            way_add(&json, to, &peers->to[to]);
+        gpsh_json_end(&json);
+        gpsh_json_end(&json);
+    }
     gpsh_json_end(&json);
     gpsh_json_end(&json);
     return status;
 }
 
-// ---- For readers ----
+// ---- Both ----
 
-// What this PE says: line 0 of itself, the others of how it reaches the PEs.
-static int say_line(int number, bool json, char *line)
+// Every PE writes its own into its heap, which may be on a GPU; PE 0 gets and prints them.
+static int gather_and_print(struct peers *heap, struct peers *peers, size_t bytes, bool json)
 {
-    bool in_detail = gpushmem_n_pes() <= MOST_IN_DETAIL;
-    if (number > 0)
-        return json        ? say_row(number - 1, line)
-               : in_detail ? say_pe(number - 1, line)
-                           : say_groups(line);
-    gpsh_self_explain(line, LINE_BYTES);
-    return 0;
-}
-
-// Lines first..last of `pe`.
-static int print_lines(const char *lines, int pe, int first, int last, char *line)
-{
-    int status = 0;
-    for (int i = first; i <= last && !status; i++) {
-        status = gpushmem_getmem(line, lines + (size_t)i * LINE_BYTES, LINE_BYTES, pe);
-        if (!status)
-            printf("%s\n", line);
-    }
-    return status;
-}
-
-static int print_text(const char *lines, int others, char *line)
-{
-    int n = gpushmem_n_pes(), status = 0;
-    for (int pe = 0; pe < n && !status; pe++)
-        status = print_lines(lines, pe, 0, 0, line);
-    for (int pe = 0; pe < n && !status; pe++)
-        status = print_lines(lines, pe, 1, others, line);
-    return status;
-}
-
-// Every PE writes its lines, one of itself and `others`, into its own heap; PE 0 gets and prints
-// them.
-static int gather_and_print(char *lines, int others, bool json)
-{
-    char line[LINE_BYTES] = "";
-    int me = gpushmem_my_pe(), status = 0;
-    for (int i = 0; i <= others && !status; i++) {
-        status = say_line(i, json, line);
-        if (!status)
-            status = gpushmem_putmem(lines + (size_t)i * LINE_BYTES, line, LINE_BYTES,
-                                     me); // may be on a GPU
-    }
+    int me = gpushmem_my_pe(), status = peers_fill(peers);
+    if (!status)
+        status = gpushmem_putmem(heap, peers, bytes, me);
     if (!status)
         status = gpushmem_barrier_all();
     if (me == 0 && !status)
-        status = json ? print_json(lines, line) : print_text(lines, others, line);
+        status = (json ? print_json : print_text)(heap, peers, bytes);
     return status ? status : gpushmem_barrier_all();
 }
 
@@ -183,11 +153,13 @@ int gpsh_cli_print_peers(bool json)
 {
     int status = gpushmem_init();
     if (!status) {
-        int n = gpushmem_n_pes(), others = json || n <= MOST_IN_DETAIL ? n : 1;
-        char *lines = gpushmem_calloc((size_t)others + 1, LINE_BYTES);
-        status = lines ? gather_and_print(lines, others, json) : GPUSHMEM_ERR_NO_MEMORY;
+        size_t bytes = sizeof(struct peers) + (size_t)gpushmem_n_pes() * sizeof(struct peer);
+        struct peers *peers = calloc(1, bytes), *heap = gpushmem_malloc(bytes);
+        status =
+            peers && heap ? gather_and_print(heap, peers, bytes, json) : GPUSHMEM_ERR_NO_MEMORY;
+        free(peers);
         if (!status)
-            status = gpushmem_free(lines);
+            status = gpushmem_free(heap);
         if (!status)
             status = gpushmem_finalize();
     }

@@ -153,9 +153,10 @@ void gpsh_job_on_child_ends(struct gpsh_job *j)
     bool ended[GPSH_RUN_MAX_PES] = {false};
     for (int pe = 0; pe < j->n_pes; pe++) {
         struct gpsh_child *c = &j->pes[pe];
-        ended[pe] = gpsh_child_check(c);
+        ended[pe] = c->running && c->ended;
         if (!ended[pe])
             continue;
+        c->running = false;
         j->n_running--;
         if (gpsh_child_failed(c)) {
             if (worst < 0 || (c->how != CLD_EXITED && j->pes[worst].how == CLD_EXITED))
@@ -341,18 +342,14 @@ static double earlier(double a_s, double b_s)
     return b_s > 0 && b_s < a_s ? b_s : a_s;
 }
 
-int gpsh_job_wait_ms(const struct gpsh_job *j)
+double gpsh_job_due_s(const struct gpsh_job *j)
 {
     double at_s = INFINITY;
     at_s = earlier(at_s, j->warn_at_s);
     at_s = earlier(at_s, j->ending ? 0 : j->timeout_at_s);
     at_s = earlier(at_s, j->report_at_s);
     at_s = earlier(at_s, j->terminate_at_s);
-    at_s = earlier(at_s, j->kill_at_s);
-    if (isinf(at_s))
-        return -1;
-    double wait_ms = ceil((at_s - clock_s()) * 1e3);
-    return wait_ms < 0 ? 0 : wait_ms > 3600e3 ? 3600000 : (int)wait_ms;
+    return earlier(at_s, j->kill_at_s);
 }
 
 void gpsh_job_report(const struct gpsh_job *j)

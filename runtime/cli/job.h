@@ -45,8 +45,8 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal);
 void gpsh_job_on_call(struct gpsh_job *j); // of a PE that has waited for long
 bool gpsh_job_on_time(struct gpsh_job *j); // true: all that is left of it was killed
 
-// Milliseconds until gpsh_job_on_time has something to do, -1: never.
-int gpsh_job_wait_ms(const struct gpsh_job *j);
+// When gpsh_job_on_time has something to do next; INFINITY: never.
+double gpsh_job_due_s(const struct gpsh_job *j);
 // The last words, if the job was no success.
 void gpsh_job_report(const struct gpsh_job *j);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // environ, SIGWINCH
+#define _GNU_SOURCE // SIGWINCH
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 
 #include "bind.h"
 #include "bootstrap/job_segment.h"
+#include "children.h"
 #include "commands.h"
 #include "core/clock.h"
 #include "core/config.h"
@@ -24,7 +27,7 @@
 #include "say.h"
 #include "streams.h"
 
-enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126 };
+enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126, MOST_BESIDE_STREAMS = 8 };
 
 struct launcher {
     struct gpsh_run_options options;
@@ -43,6 +46,11 @@ struct launcher {
     sigset_t old_signals;
     int signal_fd;
     struct pollfd *polls;
+    struct awaited {
+        void (*ready)(struct launcher *l, int i);
+        int i;
+    } * awaited; // [n_awaited], of `polls`
+    int n_awaited;
 };
 
 static const int forwarded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
@@ -91,27 +99,13 @@ static int agree_on_failure(struct gpsh_run_options *o)
     return 0;
 }
 
-// What an outer launcher has said of this process must not be taken for the PEs'. Order and names
-// of the rest do not matter, so that whatever a program has put there can stay.
-static void drop_outer_launcher(void)
-{
-    static const char *const theirs[] = {"PMIX_", "PMI_", "GPUSHMEM_RUN_"};
-    char **kept = environ;
-    for (char **e = environ; *e; e++) {
-        bool drop = false;
-        for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
-            drop |= strncmp(*e, theirs[i], strlen(theirs[i])) == 0;
-        if (!drop)
-            *kept++ = *e;
-    }
-    *kept = NULL;
-}
-
 // -x comes on top of what is inherited.
 static int prepare_environment(struct launcher *l)
 {
+    // What an outer launcher has said of this process must not be taken for the PEs'.
+    static const char *const outer[] = {"PMIX_", "PMI_", "GPUSHMEM_RUN_", NULL};
     char size[16], pid[16];
-    drop_outer_launcher();
+    gpsh_environment_drop(outer);
     for (char **x = l->options.settings; x && *x; x++) {
         if (putenv(*x) != 0)
             return errno;
@@ -198,6 +192,19 @@ static const char *hint(const struct launcher *l, int error)
     return files;
 }
 
+// "cannot ...: why (what to do)". Returns the exit status.
+__attribute__((format(printf, 3, 4))) static int refuse(const struct launcher *l, int error,
+                                                        const char *format, ...)
+{
+    char what[PATH_MAX + 64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    gpsh_cli_say("run", "cannot %s: %s%s", what, strerror(error), hint(l, error));
+    return EXIT_INTERNAL;
+}
+
 // The file of a PE with --output-filename. -1 after a message.
 static int output_file_open(const struct launcher *l, int pe)
 {
@@ -205,8 +212,7 @@ static int output_file_open(const struct launcher *l, int pe)
     snprintf(name, sizeof(name), "%s.%d", l->options.output_file, pe);
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0)
-        gpsh_cli_say("run", "cannot write %s (--output-filename): %s%s", name, strerror(errno),
-                     hint(l, errno));
+        refuse(l, errno, "write %s (--output-filename)", name);
     return fd;
 }
 
@@ -215,11 +221,8 @@ static bool outputs_open(struct launcher *l, int pe, int stdio[3])
 {
     if (pe == 0 && l->options.terminal) {
         stdio[1] = gpsh_terminal_open(&l->terminal);
-        if (stdio[1] < 0) {
-            gpsh_cli_say("run", "cannot make a terminal (--pty): %s%s", strerror(errno),
-                         hint(l, errno));
-            return false;
-        }
+        if (stdio[1] < 0)
+            return !refuse(l, errno, "make a terminal (--pty)");
         gpsh_input_to_terminal(&l->input, l->terminal.master);
         stdio[0] = stdio[2] = stdio[1];
         return true;
@@ -231,11 +234,8 @@ static bool outputs_open(struct launcher *l, int pe, int stdio[3])
     }
     for (int i = 0; l->streams && i < 2; i++) {
         stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, sink_of(l, i));
-        if (stdio[1 + i] < 0) {
-            gpsh_cli_say("run", "cannot make a pipe for PE %d: %s%s", pe, strerror(errno),
-                         hint(l, errno));
-            return false;
-        }
+        if (stdio[1 + i] < 0)
+            return !refuse(l, errno, "make a pipe for PE %d", pe);
     }
     return true;
 }
@@ -258,23 +258,15 @@ static const char *program_hint(const struct launcher *l, int error)
     return hint(l, error);
 }
 
-static void plan_place(struct gpsh_child_plan *plan, const struct gpsh_run_options *o, int pe)
-{
-    int node = gpsh_job_node_of(pe, o->n_pes, o->n_nodes);
-    int first = gpsh_job_first_pe(node, o->n_pes, o->n_nodes);
-    int n = gpsh_job_first_pe(node + 1, o->n_pes, o->n_nodes) - first;
-    const struct gpsh_child_plan place = {.settings = {{"GPUSHMEM_RUN_PE", pe},
-                                                       {"GPUSHMEM_RUN_SIZE", o->n_pes},
-                                                       {"GPUSHMEM_RUN_LOCAL_PE", pe - first},
-                                                       {"GPUSHMEM_RUN_LOCAL_SIZE", n}}};
-    memcpy(plan->settings, place.settings, sizeof(plan->settings));
-}
-
 // Opens all that PE `pe` is to have. False after a message.
 static bool plan_one(struct launcher *l, int pe, int input, int line)
 {
     const struct gpsh_run_app *app = gpsh_run_app_of(&l->options, pe);
     struct gpsh_child_plan *plan = &l->plans[pe];
+    int n_pes = l->options.n_pes, n_nodes = l->options.n_nodes;
+    int node = gpsh_job_node_of(pe, n_pes, n_nodes),
+        first = gpsh_job_first_pe(node, n_pes, n_nodes);
+    int local_size = gpsh_job_first_pe(node + 1, n_pes, n_nodes) - first;
     *plan = (struct gpsh_child_plan){.path = app->path,
                                      .directory = app->directory,
                                      .argv = app->program,
@@ -284,8 +276,11 @@ static bool plan_one(struct launcher *l, int pe, int input, int line)
                                      .says_by_line = !l->options.output_file,
                                      .terminal = pe == 0 && l->options.terminal,
                                      .cpus = l->cpus ? &l->cpus[pe] : NULL,
-                                     .signals = &l->old_signals};
-    plan_place(plan, &l->options, pe);
+                                     .signals = &l->old_signals,
+                                     .settings = {{"GPUSHMEM_RUN_PE", pe},
+                                                  {"GPUSHMEM_RUN_SIZE", n_pes},
+                                                  {"GPUSHMEM_RUN_LOCAL_PE", pe - first},
+                                                  {"GPUSHMEM_RUN_LOCAL_SIZE", local_size}}};
     return outputs_open(l, pe, plan->stdio);
 }
 
@@ -353,7 +348,7 @@ static int start_all(struct launcher *l, const int *lines)
         int error =
             gpsh_keeper_start(&l->keeper, l->plans, l->job.pes, l->job.n_pes, forget_own_ends, l);
         if (error)
-            gpsh_cli_say("run", "cannot start a process: %s%s", strerror(error), hint(l, error));
+            refuse(l, error, "start a process");
         else
             status = 0;
     }
@@ -403,48 +398,66 @@ static void read_keeper(struct launcher *l)
         gpsh_job_on_keeper_lost(&l->job);
 }
 
-enum {
-    POLL_SIGNALS,
-    POLL_KEEPER,
-    POLL_LINES,
-    POLL_TERMINAL,
-    POLL_INPUT,
-    POLL_SINKS,
-    POLL_STREAMS = POLL_SINKS + 2
-};
-
-static nfds_t plan_polls(struct launcher *l)
+static void stream_ready(struct launcher *l, int i)
 {
-    struct pollfd *p = l->polls;
-    p[POLL_SIGNALS] = (struct pollfd){.fd = l->signal_fd, .events = POLLIN};
-    p[POLL_KEEPER] = (struct pollfd){.fd = l->keeper.socket, .events = POLLIN};
-    p[POLL_LINES] = (struct pollfd){.fd = lines_wanted(l) ? l->lines.epoll : -1, .events = POLLIN};
-    p[POLL_TERMINAL] = (struct pollfd){
-        .fd = gpsh_sink_has_room(&l->sinks[0]) ? l->terminal.master : -1, .events = POLLIN};
-    p[POLL_INPUT] = gpsh_input_wants(&l->input);
-    for (int i = 0; i < 2; i++) {
-        bool pending = gpsh_sink_pending(&l->sinks[i]);
-        p[POLL_SINKS + i] = (struct pollfd){.fd = pending ? l->sinks[i].fd : -1, .events = POLLOUT};
-    }
-    int n_streams = l->streams ? 2 * l->job.n_pes : 0;
-    for (int i = 0; i < n_streams; i++) {
-        bool wanted = gpsh_stream_wanted(&l->streams[i]);
-        p[POLL_STREAMS + i] =
-            (struct pollfd){.fd = wanted ? l->streams[i].fd : -1, .events = POLLIN};
-    }
-    return POLL_STREAMS + (nfds_t)n_streams;
+    gpsh_stream_read(&l->streams[i]);
 }
 
-// Milliseconds until the job or a waiting line has something to do, -1: never.
+static void sink_ready(struct launcher *l, int i)
+{
+    gpsh_sink_write(&l->sinks[i]);
+}
+
+static void terminal_ready(struct launcher *l, int unused)
+{
+    gpsh_terminal_read(&l->terminal, &l->sinks[0]);
+    if (l->terminal.master < 0)
+        gpsh_input_close(&l->input);
+}
+
+static void input_ready(struct launcher *l, int unused)
+{
+    gpsh_input_step(&l->input);
+}
+
+// What is awaited in this pass of the loop; `ready` NULL: it is looked at in every pass.
+static void await(struct launcher *l, int fd, short events,
+                  void (*ready)(struct launcher *l, int i), int i)
+{
+    if (fd < 0)
+        return;
+    l->polls[l->n_awaited] = (struct pollfd){.fd = fd, .events = events};
+    l->awaited[l->n_awaited++] = (struct awaited){ready, i};
+}
+
+static void await_all(struct launcher *l)
+{
+    struct pollfd input = gpsh_input_wants(&l->input);
+    l->n_awaited = 0;
+    for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
+        if (gpsh_stream_wanted(&l->streams[i]))
+            await(l, l->streams[i].fd, POLLIN, stream_ready, i);
+    for (int i = 0; i < 2; i++)
+        if (gpsh_sink_pending(&l->sinks[i]))
+            await(l, l->sinks[i].fd, POLLOUT, sink_ready, i);
+    if (gpsh_sink_has_room(&l->sinks[0]))
+        await(l, l->terminal.master, POLLIN, terminal_ready, 0);
+    await(l, input.fd, input.events, input_ready, 0);
+    await(l, l->signal_fd, POLLIN, NULL, 0);
+    await(l, l->keeper.socket, POLLIN, NULL, 0);
+    if (lines_wanted(l))
+        await(l, l->lines.epoll, POLLIN, NULL, 0);
+}
+
+// Until the job or a waiting line has something to do, -1: nothing is planned.
 static int wait_ms(const struct launcher *l)
 {
-    int job_ms = l->lines.refused ? 1 : gpsh_job_wait_ms(&l->job);
-    double due_s = gpsh_log_merge_due_s(&l->log);
-    if (due_s == 0)
-        return job_ms;
-    int line_ms = (int)((due_s - (double)gpsh_clock_ns() * 1e-9) * 1e3) + 1;
-    line_ms = line_ms < 0 ? 0 : line_ms;
-    return job_ms >= 0 && job_ms < line_ms ? job_ms : line_ms;
+    double at_s = gpsh_job_due_s(&l->job), line_s = gpsh_log_merge_due_s(&l->log);
+    at_s = line_s > 0 && line_s < at_s ? line_s : at_s;
+    if (l->lines.refused)
+        return 1;
+    double wait_ms = ceil((at_s - (double)gpsh_clock_ns() * 1e-9) * 1e3);
+    return isinf(at_s) ? -1 : wait_ms < 0 ? 0 : wait_ms > 3600e3 ? 3600000 : (int)wait_ms;
 }
 
 static void log_print_due(struct launcher *l)
@@ -454,30 +467,14 @@ static void log_print_due(struct launcher *l)
         log_print(l);
 }
 
-static void read_terminal(struct launcher *l)
-{
-    gpsh_terminal_read(&l->terminal, &l->sinks[0]);
-    if (l->terminal.master < 0)
-        gpsh_input_close(&l->input);
-}
-
 static void watch(struct launcher *l)
 {
     while (l->job.n_running > 0) {
-        nfds_t n = plan_polls(l);
-        int ready = poll(l->polls, n, wait_ms(l));
-        for (nfds_t i = POLL_STREAMS; ready > 0 && i < n; i++) {
-            if (l->polls[i].revents)
-                gpsh_stream_read(&l->streams[i - POLL_STREAMS]);
-        }
-        for (int i = 0; ready > 0 && i < 2; i++) {
-            if (l->polls[POLL_SINKS + i].revents)
-                gpsh_sink_write(&l->sinks[i]);
-        }
-        if (ready > 0 && l->polls[POLL_TERMINAL].revents)
-            read_terminal(l);
-        if (ready > 0 && l->polls[POLL_INPUT].revents)
-            gpsh_input_step(&l->input);
+        await_all(l);
+        int ready = poll(l->polls, (nfds_t)l->n_awaited, wait_ms(l));
+        for (int i = 0; ready > 0 && i < l->n_awaited; i++)
+            if (l->polls[i].revents && l->awaited[i].ready)
+                l->awaited[i].ready(l, l->awaited[i].i);
         read_keeper(l);
         log_print_due(l);
         read_signals(l);
@@ -528,13 +525,14 @@ static int allocate(struct launcher *l)
     gpsh_sink_open(&l->sinks[1], STDERR_FILENO);
     l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
     l->job.pes = calloc(n, sizeof(*l->job.pes));
-    l->polls = calloc(POLL_STREAMS + 2 * n, sizeof(*l->polls));
+    l->polls = calloc(MOST_BESIDE_STREAMS + 2 * n, sizeof(*l->polls));
+    l->awaited = calloc(MOST_BESIDE_STREAMS + 2 * n, sizeof(*l->awaited));
     l->plans = calloc(n, sizeof(*l->plans));
     if (l->options.tag_output)
         l->streams = calloc(2 * n, sizeof(*l->streams));
     for (size_t i = 0; l->streams && i < 2 * n; i++)
         l->streams[i].fd = -1;
-    if (l->job.pes && l->polls && l->plans && (l->streams || !l->options.tag_output))
+    if (l->job.pes && l->polls && l->awaited && l->plans && (l->streams || !l->options.tag_output))
         return 0;
     gpsh_cli_say("run", "out of memory for %zu PEs", n);
     return -1;
@@ -544,6 +542,7 @@ static void release(struct launcher *l)
 {
     free(l->job.pes);
     free(l->polls);
+    free(l->awaited);
     free(l->plans);
     free(l->streams);
     free(l->cpus);
@@ -552,34 +551,15 @@ static void release(struct launcher *l)
     gpsh_run_options_release(&l->options);
 }
 
-// What the PEs have as the variable that `assigned` ("NAME=") begins with; NULL: nothing.
-static const char *setting_of(const struct gpsh_run_options *o, const char *assigned)
-{
-    char name[64];
-    size_t length = strlen(assigned);
-    const char *value = NULL;
-    for (int i = 0; o->settings && o->settings[i]; i++)
-        if (strncmp(o->settings[i], assigned, length) == 0)
-            value = o->settings[i] + length;
-    snprintf(name, sizeof name, "%.*s", (int)length - 1, assigned);
-    return value ? value : getenv(name);
-}
-
 // What launcher and PEs share. 0, or the exit status after a message.
 static int open_job(struct launcher *l, int *lines)
 {
     struct gpsh_run_options *o = &l->options;
     l->job.segment = gpsh_job_segment_create(o->n_pes, o->n_nodes, &l->segment);
-    if (!l->job.segment) {
-        gpsh_cli_say("run", "cannot make the job's segment: %s%s", strerror(errno), hint(l, errno));
-        return EXIT_INTERNAL;
-    }
+    if (!l->job.segment)
+        return refuse(l, errno, "make the job's segment");
     int error = gpsh_lines_open(&l->lines, o->n_pes, o->n_nodes, lines);
-    if (!error)
-        return 0;
-    gpsh_cli_say("run", "cannot make the lines to %d PEs: %s%s", o->n_pes, strerror(error),
-                 hint(l, error));
-    return EXIT_INTERNAL;
+    return error ? refuse(l, error, "make the lines to %d PEs", o->n_pes) : 0;
 }
 
 // With signals taken. Returns the exit status.
@@ -601,7 +581,7 @@ static int run_job(struct launcher *l, const int *lines)
     }
     clean_up(l);
     gpsh_job_report(&l->job);
-    gpsh_trace_join_left(setting_of(&l->options, "GPUSHMEM_TRACE="), (int)getpid());
+    gpsh_trace_join_left(getenv("GPUSHMEM_TRACE"), (int)getpid());
     return output_lost(l) && status == 0 ? EXIT_INTERNAL : status;
 }
 
@@ -610,10 +590,8 @@ static int launch(struct launcher *l)
     int error = take_signals(l);
     if (!error)
         error = prepare_environment(l);
-    if (error) {
-        gpsh_cli_say("run", "cannot prepare the job: %s%s", strerror(error), hint(l, error));
-        return EXIT_INTERNAL;
-    }
+    if (error)
+        return refuse(l, error, "prepare the job");
     raise_descriptor_limit(l->options.n_pes);
     int *lines = calloc((size_t)l->options.n_pes, sizeof(*lines));
     int status = lines ? open_job(l, lines) : EXIT_INTERNAL;

@@ -85,7 +85,7 @@ static bool find_job(const char *operand, struct gpsh_boards *boards)
         status = gpsh_boards_read(boards, is_named, &s);
         if (!status && boards->n == 0)
             return complain_nothing(operand, boards);
-        snprintf(s.job, sizeof s.job, "%s", boards->n ? boards->list[0]->job : "");
+        snprintf(s.job, sizeof s.job, "%s", boards->n ? boards->list[0].board->job : "");
         gpsh_boards_free(boards);
     }
     status = gpsh_boards_read(boards, gpsh_board_is_of_job, s.job);
@@ -114,12 +114,12 @@ static void print_wait(struct gpsh_table *table, const struct gpsh_board *board)
 static int print_waits(const struct gpsh_boards *boards)
 {
     char text[GPSH_HANG_REPORT_BYTES];
-    int n = boards->list[0]->n_pes;
+    int n = boards->list[0].board->n_pes;
     struct gpsh_table table = {.columns = 4};
     struct gpsh_pe_view *views = calloc((size_t)n, sizeof *views);
     gpsh_table_add_words(&table, "PE|for|in|what");
     for (int i = 0; i < boards->n; i++)
-        print_wait(&table, boards->list[i]);
+        print_wait(&table, boards->list[i].board);
     gpsh_table_print(&table);
     if (views)
         gpsh_views_set(views, n, boards);
@@ -138,10 +138,11 @@ static struct gpsh_boards copy_of(const struct gpsh_boards *boards)
 {
     struct gpsh_boards copy = {.list = calloc((size_t)boards->n, sizeof *copy.list)};
     for (int i = 0; copy.list && i < boards->n; i++) {
-        copy.list[i] = malloc(boards->list[i]->sheet.bytes);
-        if (!copy.list[i])
+        size_t bytes = boards->list[i].board->sheet.bytes;
+        copy.list[i] = (struct gpsh_board_copy){.board = malloc(bytes), .fd = -1};
+        if (!copy.list[i].board)
             break;
-        memcpy(copy.list[i], boards->list[i], boards->list[i]->sheet.bytes);
+        memcpy(copy.list[i].board, boards->list[i].board, bytes);
         copy.n++;
     }
     return copy;
@@ -166,7 +167,7 @@ static int watch_counters(struct gpsh_boards *boards, bool peers)
         gpsh_boards_again(boards);
         double seconds = (double)(gpsh_clock_ns() - then) * 1e-9;
         printf("%sjob %s: %d of its %d PEs run on this host\n\n", home_and_clear,
-               boards->list[0]->job, alive, boards->list[0]->n_pes);
+               boards->list[0].board->job, alive, boards->list[0].board->n_pes);
         gpsh_stat_table(boards, peers, before.n == boards->n ? &before : NULL, seconds);
         gpsh_boards_free(&before);
         if (fflush(stdout) != 0)
@@ -189,8 +190,8 @@ static int print_jobs(void)
     else
         gpsh_table_add_words(&table, "job|PEs here|of|launcher");
     for (int i = 0, first = 0; i < boards.n; i++) {
-        const struct gpsh_board *b = boards.list[i];
-        if (i + 1 < boards.n && !strcmp(boards.list[i + 1]->job, b->job))
+        const struct gpsh_board *b = boards.list[i].board;
+        if (i + 1 < boards.n && !strcmp(boards.list[i + 1].board->job, b->job))
             continue;
         gpsh_table_add(&table, "%s", b->job);
         gpsh_table_add(&table, "%d", i + 1 - first);

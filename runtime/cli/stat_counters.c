@@ -113,12 +113,12 @@ void gpsh_stat_table(const struct gpsh_boards *boards, bool peers, const struct 
         gpsh_table_add(&table, "operations/s");
     for (int i = 0; i < boards->n; i++) {
         struct gpushmem_counters row;
-        const struct gpsh_board *board = boards->list[i];
+        const struct gpsh_board *board = boards->list[i].board;
         for (uint64_t at = 0; peers ? next_row(board, &at, &row) : next_sum(board, &at, &row);) {
             add_row(&table, board, &row);
             if (!before)
                 continue;
-            uint64_t then = operations_before(before->list[i], &row, peers);
+            uint64_t then = operations_before(before->list[i].board, &row, peers);
             gpsh_table_add(&table, "%.0f", (double)(row.operations - then) / seconds);
         }
     }
@@ -167,8 +167,8 @@ static void print_metric(const struct gpsh_boards *boards, int which)
            counter->metric, counter->gauge ? "gauge" : "counter");
     for (int i = 0; i < boards->n; i++) {
         struct gpushmem_counters row;
-        for (uint64_t at = 0; next_row(boards->list[i], &at, &row);)
-            print_sample(counter, boards->list[i], &row, *number(&row, which));
+        for (uint64_t at = 0; next_row(boards->list[i].board, &at, &row);)
+            print_sample(counter, boards->list[i].board, &row, *number(&row, which));
     }
 }
 

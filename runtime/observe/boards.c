@@ -85,7 +85,7 @@ static bool board_known(const struct gpsh_board *b, int fd, const struct stat *s
 static bool board_seen(const struct gpsh_boards *boards, const struct gpsh_board *b)
 {
     for (int i = 0; i < boards->n; i++) {
-        const struct gpsh_board *seen = boards->list[i];
+        const struct gpsh_board *seen = boards->list[i].board;
         if (!strcmp(seen->job, b->job) && seen->pe == b->pe && seen->pid == b->pid)
             return true;
     }
@@ -96,14 +96,10 @@ static bool board_seen(const struct gpsh_boards *boards, const struct gpsh_board
 static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *head, int fd, pid_t pid)
 {
     size_t n = (size_t)boards->n + 1;
-    struct gpsh_board **list = realloc(boards->list, n * sizeof *list);
-    boards->list = list ? list : boards->list;
-    pid_t *pids = realloc(boards->pids, n * sizeof *pids);
-    boards->pids = pids ? pids : boards->pids;
-    int *fds = realloc(boards->fds, n * sizeof *fds);
-    boards->fds = fds ? fds : boards->fds;
+    struct gpsh_board_copy *list = realloc(boards->list, n * sizeof *list);
     struct gpsh_board *copy = malloc(head->sheet.bytes);
-    if (!list || !pids || !fds || !copy) {
+    boards->list = list ? list : boards->list;
+    if (!list || !copy) {
         free(copy);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for what %zu PEs show", n);
     }
@@ -112,10 +108,7 @@ static int boards_add(struct gpsh_boards *boards, const struct gpsh_board *head,
         free(copy);
         return 0;
     }
-    list[n - 1] = copy;
-    pids[n - 1] = pid;
-    fds[n - 1] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    boards->n = (int)n;
+    list[boards->n++] = (struct gpsh_board_copy){copy, pid, fcntl(fd, F_DUPFD_CLOEXEC, 0)};
     return 0;
 }
 
@@ -176,28 +169,12 @@ static int look_at_process(const struct search *s, int proc, pid_t pid)
     return status;
 }
 
-static bool is_before(const struct gpsh_board *a, const struct gpsh_board *b)
+static int by_job_and_pe(const void *a, const void *b)
 {
-    int jobs = strcmp(a->job, b->job);
-    return jobs < 0 || (jobs == 0 && a->pe < b->pe);
-}
-
-// /proc lists processes in about the order of their start, so that most are in their place.
-static void boards_sort(struct gpsh_boards *boards)
-{
-    for (int i = 1; i < boards->n; i++) {
-        struct gpsh_board *board = boards->list[i];
-        pid_t pid = boards->pids[i];
-        int fd = boards->fds[i], at = i;
-        for (; at > 0 && is_before(board, boards->list[at - 1]); at--) {
-            boards->list[at] = boards->list[at - 1];
-            boards->pids[at] = boards->pids[at - 1];
-            boards->fds[at] = boards->fds[at - 1];
-        }
-        boards->list[at] = board;
-        boards->pids[at] = pid;
-        boards->fds[at] = fd;
-    }
+    const struct gpsh_board *left = ((const struct gpsh_board_copy *)a)->board,
+                            *right = ((const struct gpsh_board_copy *)b)->board;
+    int jobs = strcmp(left->job, right->job);
+    return jobs ? jobs : left->pe - right->pe;
 }
 
 bool gpsh_board_is_of_job(const struct gpsh_board *board, pid_t pid, const void *job)
@@ -223,7 +200,8 @@ int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const v
         if (isdigit((unsigned char)e->d_name[0]))
             status = look_at_process(&search, dirfd(proc), (pid_t)atoi(e->d_name));
     closedir(proc);
-    boards_sort(out);
+    if (out->n)
+        qsort(out->list, (size_t)out->n, sizeof *out->list, by_job_and_pe);
     return status;
 }
 
@@ -231,12 +209,12 @@ int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const v
 void gpsh_boards_again(struct gpsh_boards *boards)
 {
     for (int i = 0; i < boards->n; i++) {
-        struct gpsh_board *copy = boards->list[i], head;
-        if (head_read(boards->fds[i], &head)) {
+        struct gpsh_board *copy = boards->list[i].board, head;
+        if (head_read(boards->list[i].fd, &head)) {
             memcpy(copy->waits, head.waits, sizeof copy->waits);
             memcpy(copy->sheet.transports, head.sheet.transports, sizeof copy->sheet.transports);
         }
-        (void)counters_read(boards->fds[i], copy); // those of an old copy will do
+        (void)counters_read(boards->list[i].fd, copy); // those of an old copy will do
     }
 }
 
@@ -244,21 +222,19 @@ bool gpsh_boards_alive(const struct gpsh_boards *boards, int i)
 {
     char path[32], program[1];
     uint64_t magic;
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)boards->pids[i]); // a zombie has none
-    return pread(boards->fds[i], &magic, sizeof magic, 0) == sizeof magic &&
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)boards->list[i].pid); // a zombie has none
+    return pread(boards->list[i].fd, &magic, sizeof magic, 0) == sizeof magic &&
            magic == GPSH_BOARD_MAGIC && readlink(path, program, sizeof program) > 0;
 }
 
 void gpsh_boards_free(struct gpsh_boards *boards)
 {
     for (int i = 0; i < boards->n; i++) {
-        free(boards->list[i]);
-        if (boards->fds && boards->fds[i] >= 0)
-            close(boards->fds[i]);
+        free(boards->list[i].board);
+        if (boards->list[i].fd >= 0)
+            close(boards->list[i].fd);
     }
-    free(boards->fds);
     free(boards->list);
-    free(boards->pids);
     *boards = (struct gpsh_boards){0};
 }
 

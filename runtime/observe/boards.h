@@ -12,10 +12,12 @@
 
 struct gpsh_boards {
     int n;
-    struct gpsh_board **list; // [n] copies, each with its counters
-    pid_t *pids;              // [n] as /proc here has them
-    int *fds;                 // [n] of the boards, for gpsh_boards_again
-    int others;               // that were wanted, and are of another version
+    struct gpsh_board_copy {
+        struct gpsh_board *board; // with its counters
+        pid_t pid;                // as /proc here has it
+        int fd;                   // of the board, for gpsh_boards_again
+    } * list;                     // [n]
+    int others;                   // that were wanted, and are of another version
 };
 
 typedef bool gpsh_board_wanted(const struct gpsh_board *board, pid_t pid, const void *arg);
@@ -27,7 +29,7 @@ bool gpsh_board_is_of_job(const struct gpsh_board *board, pid_t pid, const void 
 // case. Reads links below /proc, of processes of this user only, and stops none of them. Any
 // thread.
 int gpsh_boards_read(struct gpsh_boards *out, gpsh_board_wanted *wanted, const void *arg);
-// Copies the boards anew. The descriptors in `fds` keep the boards of processes that have ended.
+// Copies the boards anew. Their descriptors keep the boards of processes that have ended.
 void gpsh_boards_again(struct gpsh_boards *boards);
 // Whether the process still shows its board: it runs, and has not finalized since.
 bool gpsh_boards_alive(const struct gpsh_boards *boards, int i);

@@ -241,7 +241,7 @@ bool gpsh_hang_report(const struct gpsh_pe_view *views, int n, char *text, size_
 void gpsh_views_set(struct gpsh_pe_view *views, int n, const struct gpsh_boards *boards)
 {
     for (int i = 0; i < boards->n; i++) {
-        const struct gpsh_board *board = boards->list[i];
+        const struct gpsh_board *board = boards->list[i].board;
         if (board->pe < 0 || board->pe >= n)
             continue;
         const struct gpsh_wait_record *wait = gpsh_board_longest_wait(board);

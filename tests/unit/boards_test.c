@@ -115,9 +115,9 @@ Test(boards, gpsh_boards_read__control_characters__come_as_escapes)
     wait_show("call\r", " for \033]0;title\a \302\233 \303\274");
     cr_assert_eq(gpsh_boards_read(&boards, gpsh_board_is_of_job, "red\033[31m\n"), 0);
     cr_assert_eq(boards.n, 1);
-    const struct gpsh_wait_record *wait = gpsh_board_longest_wait(boards.list[0]);
-    cr_expect_str_eq(boards.list[0]->job, "red\\x1b[31m\\x0a");
-    cr_expect_str_eq(boards.list[0]->sheet.transports[0], "\\x1bc");
+    const struct gpsh_wait_record *wait = gpsh_board_longest_wait(boards.list[0].board);
+    cr_expect_str_eq(boards.list[0].board->job, "red\\x1b[31m\\x0a");
+    cr_expect_str_eq(boards.list[0].board->sheet.transports[0], "\\x1bc");
     cr_expect_str_eq(wait->what, "call\\x0d");
     cr_expect_str_eq(wait->text, " for \\x1b]0;title\\x07 \\xc2\\x9b \303\274");
     gpsh_boards_free(&boards);
@@ -175,7 +175,7 @@ static void check_board(const struct gpsh_board *b)
     struct gpushmem_counters row;
     cr_assert(b->pe >= 0 && b->pe < b->n_pes && gpsh_sheet_sound(&b->sheet, sizeof *b));
     struct gpsh_pe_view *views = calloc((size_t)b->n_pes, sizeof *views);
-    const struct gpsh_boards one = {.n = 1, .list = (struct gpsh_board *[]){(void *)b}};
+    const struct gpsh_boards one = {.n = 1, .list = &(struct gpsh_board_copy){.board = (void *)b}};
     gpsh_views_set(views, b->n_pes, &one);
     gpsh_hang_report(views, b->n_pes, text, sizeof text);
     for (const char *c = text; *c; c++)
@@ -197,7 +197,7 @@ Test(boards, gpsh_boards_read__fields_that_change_meanwhile__what_was_checked_is
         cr_assert_eq(gpsh_boards_read(&boards, gpsh_board_is_of_job, job), 0);
         for (int k = 0; k < 2; k++, gpsh_boards_again(&boards)) {
             for (int b = 0; b < boards.n; b++)
-                check_board(boards.list[b]);
+                check_board(boards.list[b].board);
         }
         seen += boards.n;
         gpsh_boards_free(&boards);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The live self-test: a job of one PE that reaches itself through its NIC. It runs in a process of
 // its own, so that a driver that crashes or hangs takes nothing else along.
-#define _GNU_SOURCE // environ
+#define _GNU_SOURCE // setenv, strsignal
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "core/clock.h"
 #include "doctor/check.h"
 #include "gpushmem/gpushmem.h"
@@ -80,36 +81,16 @@ int gpsh_self_test_run(void)
 // ---- The one that asks for it ----
 
 // A job of its own, whatever launcher started this process.
-static char **environment_make(void)
-{
-    static const char *const hidden[] = {"PMIX_",
-                                         "PMI_",
-                                         "GPUSHMEM_BOOTSTRAP=",
-                                         "GPUSHMEM_TRANSPORTS=",
-                                         "GPUSHMEM_LOG_",
-                                         "GPUSHMEM_HEAP_SIZE="};
-    static char *variables[4096];
-    int n = 0;
-    for (char **v = environ; *v && n < 4090; v++) {
-        bool keep = true;
-        for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
-            keep &= strncmp(*v, hidden[i], strlen(hidden[i])) != 0;
-        if (keep)
-            variables[n++] = *v;
-    }
-    variables[n++] = "GPUSHMEM_BOOTSTRAP=single";
-    variables[n++] = "GPUSHMEM_TRANSPORTS=verbs";
-    variables[n++] = "GPUSHMEM_HEAP_SIZE=16M";
-    variables[n++] = "GPUSHMEM_LOG_FILE=/dev/null";
-    variables[n] = NULL;
-    return variables;
-}
-
 static int test_become(const void *unused)
 {
-    char *const arguments[] = {"gpushmem", "doctor", "--self-test", NULL};
+    static const char *const hidden[] = {"PMIX_", "PMI_", "GPUSHMEM_LOG_", NULL};
     (void)unused;
-    return execve("/proc/self/exe", arguments, environment_make());
+    gpsh_environment_drop(hidden);
+    setenv("GPUSHMEM_BOOTSTRAP", "single", 1);
+    setenv("GPUSHMEM_TRANSPORTS", "verbs", 1);
+    setenv("GPUSHMEM_HEAP_SIZE", "16M", 1);
+    setenv("GPUSHMEM_LOG_FILE", "/dev/null", 1);
+    return execl("/proc/self/exe", "gpushmem", "doctor", "--self-test", NULL);
 }
 
 static void test_start(struct gpsh_finding *finding)
