@@ -72,6 +72,7 @@ static const struct row rows[] = {
                 REAL(bfloat16, gpushmem_bfloat16, GPUSHMEM_COLL_BFLOAT16)
                     REAL(float, float, GPUSHMEM_COLL_FLOAT)
                         REAL(double, double, GPUSHMEM_COLL_DOUBLE) GPUSHMEM_COLL_COMPLEX(COMPLEX)};
+#undef ROW
 #undef INTEGER // the sources of all device tests are compiled in one, too
 
 static uint64_t random_state;

@@ -60,6 +60,7 @@ INTEGER(int, int)
 INTEGER(uint, unsigned int)
 INTEGER(long, long)
 INTEGER(size, size_t)
+#undef INTEGER // the sources of all device tests are compiled in one, too
 
 __global__ void integers(char *to, char *from, int me, int n, int *counts)
 {

@@ -103,6 +103,7 @@ __global__ void move_all(char *dest, const char *source, uint64_t *signals, int 
     GPSH_NVS_RMA_TYPES(CALL)
     GPUSHMEM_RMA_SIZES(CALL)
     CALL(mem)
+#undef CALL // the sources of all device tests are compiled in one, too
 #define CALL_QP(NAME, ...)                                                                         \
     p.qp = p.qp == NVSHMEMX_QP_DEFAULT ? qp : p.qp == qp ? NVSHMEMX_QP_ANY : NVSHMEMX_QP_DEFAULT;  \
     move_qp_##NAME(p);                                                                             \

@@ -427,6 +427,7 @@ static void test_in_vain(gpushmem_stream_t s)
     CHECK(check_read(&words[6]) == 9);
     CHECK_OK(gpushmem_quiet());
 }
+#undef REFUSED // the sources of all device tests are compiled in one, too
 
 // usage: device_stream [vain | capture]; capture: the first call ever of a stream operation is
 // captured into a graph
