@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Atomics. Operands and results travel as the low bits of 64-bit words, whatever their type.
 #include "api/argument.h"
-#include "api/compat_log.h"
+#include "api/compat.h"
 #include "api/family.h"
 #include "comm/context.h"
 #include "connect/net.h"

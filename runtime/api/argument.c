@@ -10,6 +10,7 @@
 #include "memory/heap.h"
 #include "memory/place.h"
 #include "memory/statics.h"
+#include "proxy/emulation.h"
 
 int gpsh_check_ready(const char *function)
 {
@@ -168,4 +169,31 @@ int gpsh_check_local(const char *function, const void *local)
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_INVALID,
                      "%s: the local address is NULL, but the transfer is not empty", function);
+}
+
+bool gpsh_stream_is_done_now(void)
+{
+    return !gpsh_heap()->device && !gpsh_emulation();
+}
+
+int gpsh_check_stream(const char *function, gpushmem_stream_t stream)
+{
+    if (!gpsh_stream_is_done_now() || !stream)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                     "%s: the symmetric heap is in host memory, so nothing can be enqueued in "
+                     "stream %p of a GPU; set GPUSHMEM_HEAP_KIND=device, or pass NULL to have it "
+                     "done at once",
+                     function, (void *)stream);
+}
+
+int gpsh_check_stream_object(const char *function, const void *sym, size_t bytes)
+{
+    if (gpsh_stream_is_done_now() || !bytes || gpsh_in_user_heap(gpsh_offset(sym), bytes))
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                     "%s: %p is static data of the program, which is not in the symmetric heap: "
+                     "streams and kernels reach no other symmetric memory; pass an address from "
+                     "gpushmem_malloc",
+                     function, sym);
 }

@@ -40,5 +40,20 @@ int gpsh_check_signal(const char *function, const uint64_t *word, int op, int pe
 int gpsh_check_words(const char *function, const void *words, size_t nelems, size_t width, int cmp);
 // Local memory of a transfer that is not empty.
 int gpsh_check_local(const char *function, const void *local);
+// A strided transfer: strides in elements of `size` bytes. *span: bytes from the first to the end
+// of the last element of `sym`.
+int gpsh_strided_check(const char *function, const void *sym, ptrdiff_t remote_stride,
+                       const void *local, ptrdiff_t local_stride, size_t nelems, size_t size,
+                       int pe, size_t *span);
+
+// ---- Streams ----
+
+// No kernel will carry a stream's operation out: the host does. Nothing can be in the only stream
+// there is, which is NULL.
+bool gpsh_stream_is_done_now(void);
+int gpsh_check_stream(const char *function, gpushmem_stream_t stream);
+// [sym, sym + bytes), which is symmetric, is in the heap: the kernels that carry out a stream's
+// operations know no other memory. What is done at once may name other symmetric objects, too.
+int gpsh_check_stream_object(const char *function, const void *sym, size_t bytes);
 
 #endif

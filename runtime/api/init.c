@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/compat_log.h"
+#include "api/compat.h"
 #include "api/counters.h"
 #include "api/failed_calls.h"
 #include "api/growth.h"

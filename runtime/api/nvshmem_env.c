@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // environ
-#include "api/nvshmem_env.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "api/compat_log.h"
+#include "api/compat.h"
 #include "api/failed_calls.h"
 #include "core/config.h"
 #include "core/error.h"

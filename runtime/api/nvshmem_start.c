@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // RTLD_DEFAULT
-#include "api/nvshmem_start.h"
-
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "api/compat.h"
 #include "core/error.h"
 
 // ---- MPI ----

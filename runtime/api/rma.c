@@ -2,7 +2,7 @@
 // put, get, p and g. A peer whose heap is mapped here is served by loads and stores in line,
 // everybody else by an operation.
 #include "api/argument.h"
-#include "api/compat_log.h"
+#include "api/compat.h"
 #include "api/family.h"
 #include "comm/context.h"
 #include "core/cpu.h"

@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/compat_log.h"
+#include "api/compat.h"
 #include "api/memory.h"
-#include "api/shmem_env.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "job/job.h"

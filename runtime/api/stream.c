@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the
 // GPU, to one of the emulation, or is done at once.
-#include "api/stream.h"
-
 #include <string.h>
 
 #include "api/argument.h"
-#include "api/strided.h"
+#include "api/compat.h"
 #include "core/cpu.h"
 #include "gpushmem/device_host.h"
 #include "job/job.h"
@@ -53,33 +51,14 @@ static int submit(const char *function, const struct gpushmem_stream_op *op,
         return emulated(stream, op);
     if (GPSH_LIKELY(gpsh_heap()->device))
         return gpsh_stream_gpu_submit(op, stream);
-    if (!stream)
-        return do_now(op);
-    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                     "%s: the symmetric heap is in host memory, so nothing can be enqueued in "
-                     "stream %p of a GPU; set "
-                     "GPUSHMEM_HEAP_KIND=device, or pass NULL to have it done at once",
-                     function, (void *)stream);
-}
-
-// The kernels that carry out a stream's operations know the heap alone. What is done at once may
-// name other symmetric objects, too.
-static int check_heap_object(const char *function, const void *sym, size_t bytes)
-{
-    bool at_once = !gpsh_heap()->device && !gpsh_emulation();
-    if (at_once || !bytes || gpsh_in_user_heap(gpsh_offset(sym), bytes))
-        return 0;
-    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                     "%s: %p is static data of the program, which is not in the symmetric heap: "
-                     "streams and kernels reach no other symmetric memory; pass an address from "
-                     "gpushmem_malloc",
-                     function, sym);
+    int status = gpsh_check_stream(function, stream);
+    return status < 0 ? status : do_now(op);
 }
 
 static int check_signal(const char *function, const uint64_t *sig, int op, int pe)
 {
     int status = gpsh_check_signal(function, sig, op, pe);
-    return status < 0 ? status : check_heap_object(function, sig, sizeof *sig);
+    return status < 0 ? status : gpsh_check_stream_object(function, sig, sizeof *sig);
 }
 
 // A PE, a range of its heap, and local memory of the same size.
@@ -88,7 +67,7 @@ static int check_transfer(const char *function, const void *sym, const void *loc
 {
     int status = gpsh_check_remote(function, sym, bytes, pe);
     if (status == 0)
-        status = check_heap_object(function, sym, bytes);
+        status = gpsh_check_stream_object(function, sym, bytes);
     if (status == 0 && bytes != 0)
         status = gpsh_check_local(function, local);
     if (status == 0 && bytes != 0 && gpsh_heap()->device)
@@ -116,7 +95,7 @@ static int put_value(const char *function, void *dest, const void *value, size_t
     memcpy(&op.value, value, size);
     int status = gpsh_check_remote(function, dest, size, pe);
     if (status == 0)
-        status = check_heap_object(function, dest, size);
+        status = gpsh_check_stream_object(function, dest, size);
     return status < 0 ? status : submit(function, &op, stream);
 }
 
@@ -129,7 +108,7 @@ static int check_strided(const char *function, const struct gpushmem_stream_op *
                                     get ? op->dest_stride : op->source_stride, nelems,
                                     (unsigned)op->size, op->pe, &span);
     if (status == 0)
-        status = check_heap_object(function, sym, span);
+        status = gpsh_check_stream_object(function, sym, span);
     if (status == 0 && nelems != 0 && gpsh_heap()->device)
         status = gpsh_stream_gpu_check_local(function, local);
     return status;
@@ -237,7 +216,7 @@ int gpushmem_signal_wait_until_on_stream(uint64_t *sig, enum gpushmem_cmp cmp, u
 {
     int status = gpsh_check_words(__func__, sig, 1, sizeof *sig, cmp);
     if (status == 0)
-        status = check_heap_object(__func__, sig, sizeof *sig);
+        status = gpsh_check_stream_object(__func__, sig, sizeof *sig);
     if (status < 0)
         return status;
     const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_WAIT,

@@ -34,23 +34,6 @@ struct teams {
     struct gpsh_device_team_view device;
 };
 
-// No kernel will carry the call out: the host does. Nothing can be in the only stream there is.
-static bool at_once(void)
-{
-    return !gpsh_heap()->device && !gpsh_emulation();
-}
-
-static int check_stream(const struct call *call)
-{
-    if (!at_once() || !call->stream)
-        return 0;
-    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                     "%s: the symmetric heap is in host memory, so nothing can be enqueued in "
-                     "stream %p of a GPU; set GPUSHMEM_HEAP_KIND=device, or pass NULL to have it "
-                     "done at once",
-                     call->function, (void *)call->stream);
-}
-
 // What kernels know of the team.
 static int check_device_team(const char *function, gpushmem_team_t team,
                              struct gpsh_device_team_view *view)
@@ -89,22 +72,10 @@ static int check_team(const struct call *call, struct teams *teams)
                          "%s: %d is no team of this PE; pass a handle of a split that was not "
                          "destroyed, or a predefined team (streams take no channels)",
                          call->function, team);
-    status = check_stream(call);
-    if (status || at_once())
+    status = gpsh_check_stream(call->function, call->stream);
+    if (status || gpsh_stream_is_done_now())
         return status;
     return check_device_team(call->function, team, &teams->device);
-}
-
-// Kernels know the heap alone; what is done at once may name other symmetric objects, too.
-static int check_object(const char *function, const void *sym)
-{
-    if (gpsh_offset(sym) < gpsh_heap_bytes())
-        return 0;
-    return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                     "%s: %p is static data of the program, which is not in the symmetric heap: "
-                     "streams and kernels reach no other symmetric memory; pass an address from "
-                     "gpushmem_malloc",
-                     function, sym);
 }
 
 GPUSHMEM_STATIC_ASSERT((int)GPSH_INT8 == (int)GPUSHMEM_COLL_INT8 &&
@@ -137,11 +108,11 @@ static int check_arguments(const struct gpsh_coll *c)
 {
     bool overlap = c->kind != GPUSHMEM_COLL_COLLECT; // there it depends on what the others bring
     int status = gpsh_coll_check(c, GPSH_CHECK_ROOTS_SOURCE | (overlap ? +GPSH_CHECK_OVERLAP : 0u));
-    if (status || at_once() || !c->nelems || c->kind <= GPUSHMEM_COLL_BARRIER)
+    if (status || gpsh_stream_is_done_now() || !c->nelems || c->kind <= GPUSHMEM_COLL_BARRIER)
         return status;
-    status = check_object(c->what, c->dest);
+    status = gpsh_check_stream_object(c->what, c->dest, 1);
     bool reads = c->kind != GPUSHMEM_COLL_BROADCAST || c->team->my_rank == c->root;
-    return status || !reads ? status : check_object(c->what, c->source);
+    return status || !reads ? status : gpsh_check_stream_object(c->what, c->source, 1);
 }
 
 static int check(const struct call *call, struct teams *teams)
@@ -244,7 +215,7 @@ static int submit_segments(const struct gpushmem_coll_op *op, const struct teams
 
 static int submit(const struct call *call, const struct teams *teams)
 {
-    if (at_once())
+    if (gpsh_stream_is_done_now())
         return do_now(call, teams->host);
     struct gpsh_coll_choice choice = choose(&call->op, teams);
     if (choice.way == GPUSHMEM_COLL_TWO)

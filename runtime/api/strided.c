@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // iput and iget, and ibput and ibget, which move blocks of elements: over a network one operation
 // per element or block, with one doorbell for all of them.
-#include "api/strided.h"
-
 #include "api/argument.h"
 #include "api/family.h"
 #include "comm/context.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/argument.h"
-#include "api/compat_log.h"
+#include "api/compat.h"
 #include "api/family.h"
 #include "comm/contexts.h"
 #include "comm/sync.h"

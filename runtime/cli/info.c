@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/nvshmem_env.h"
+#include "api/compat.h"
 #include "commands.h"
 #include "core/text.h"
 #include "gpushmem/gpushmem.h"

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/nvshmem_env.h"
-#include "api/shmem_env.h"
+#include "api/compat.h"
 #include "core/printable.h"
 #include "gpushmem/gpushmem.h"
 #include "memory/team_scratch.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "api/compat_log.h"
+#include "api/compat.h"
 
 #include <ctype.h>
 #include <stdatomic.h>

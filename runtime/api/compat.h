@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What lies under the compatibility headers of OpenSHMEM and NVSHMEM.
+#ifndef GPSH_COMPAT_H
+#define GPSH_COMPAT_H
+
+#include <stdbool.h>
+
+#include "gpushmem/bootstrap.h"
+#include "gpushmem/stream.h"
+
+// ---- Failures of functions that return none: they are logged ----
+
+// The program began with that header's init.
+void gpsh_compat_begin(const char *prefix);
+bool gpsh_compat_began(void); // so that each failure is logged under its name there
+
+// A call of subsystem `prefix` ("shmem", "nvshmem") returns that it has failed: logs this thread's
+// last failure, unless it was said or one of its kind was logged, and clears it. Names gpushmem_X
+// in the sentence become prefix_X, which is what the program called. lost: the call returns
+// nothing, or a value, and GPUSHMEM_ON_ERROR holds.
+void gpsh_compat_failed(const char *prefix);
+void gpsh_compat_lost(const char *prefix);
+
+// A call that returns a value has failed, and its result says nothing: GPUSHMEM_ON_ERROR holds.
+// `shared`: the headers of compat call this one, too, and the program knows it by their name if it
+// began with them.
+void gpsh_value_failed(bool shared) __attribute__((cold));
+
+// ---- Environment variables as settings of gpushmem ----
+
+// Parses the size of a heap as OpenSHMEM's variables write it: a number, maybe with a fraction, and
+// maybe a suffix K, M, G or T. One below the least that GPUSHMEM_HEAP_SIZE may be becomes that:
+// programs ask for what they need. False if the text is no size, or less than 1 or more than 1e15
+// bytes.
+bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes);
+
+// Gives the settings that SHMEM_* variables stand for aliases, for the next init.
+// GPUSHMEM_ERR_SETTING: a value is malformed.
+int gpsh_shmem_take_environment(void);
+
+// One row of the table (nvshmem_env.def).
+struct gpsh_nvshmem_variable {
+    const char *name;    // with NVSHMEM_
+    const char *way;     // in words, for a reader
+    const char *setting; // "" or GPUSHMEM_...
+    const char *help;
+};
+
+// False if the table has fewer rows.
+bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out);
+
+// Gives the settings that NVSHMEM_* variables stand for aliases, for the next init. Logs variables
+// that are unknown or have no effect. GPUSHMEM_ERR_SETTING: a value is malformed.
+int gpsh_nvshmem_take_environment(void);
+
+// What NVSHMEM_VERSION and NVSHMEM_INFO ask to print.
+void gpsh_nvshmem_print_asked(void);
+
+enum gpsh_nvshmem_bootstrap {
+    GPSH_NVSHMEM_BY_LAUNCHER,
+    GPSH_NVSHMEM_BY_MPI,
+    GPSH_NVSHMEM_BY_SHMEM,
+};
+// What NVSHMEM_BOOTSTRAP asks for.
+enum gpsh_nvshmem_bootstrap gpsh_nvshmem_asked_bootstrap(void);
+
+// ---- Joining with the processes of an MPI communicator, or of an OpenSHMEM job, whose library the
+// program has: its functions are looked for in the process ----
+
+// `communicator` is the address of an MPI_Comm; NULL: MPI_COMM_WORLD. *out is good until the next
+// call of this thread. A negative status with a sentence where there is no MPI, or it is not
+// initialised.
+int gpsh_nvshmem_mpi(void *communicator, struct gpushmem_bootstrap_functions *out);
+// The same for the PEs of an OpenSHMEM job.
+int gpsh_nvshmem_shmem(struct gpushmem_bootstrap_functions *out);
+
+// ---- Streams ----
+
+// Returns when everything in `stream` has ended. `function` is for the sentence of a failure.
+int gpsh_stream_drain(const char *function, gpushmem_stream_t stream);
+
+#endif
