@@ -20,7 +20,7 @@ _Static_assert(MOST_GPUS + PORT_COLUMNS <= GPSH_TABLE_COLUMNS, "a column for eac
 static void add_lanes(struct gpsh_table *table, const char *pci)
 {
     static const struct gpsh_host here = {.root = "", .live = true};
-    int64_t now, most;
+    long long now, most;
     if (!pci[0] ||
         gpsh_host_number(&here, &now, "sys/bus/pci/devices/%s/current_link_width", pci) ||
         now < 1 || now > 32)

@@ -36,9 +36,26 @@ enum gpsh_need {
     GPSH_NEEDS_ROCE_PORT,
 };
 
-typedef void gpsh_look(const struct gpsh_host *host, struct gpsh_finding *finding);
-typedef void gpsh_look_at_port(const struct gpsh_host *host, struct gpsh_finding *finding,
-                               const struct gpsh_port *port);
+// What a check is called for: once, or once for each of these.
+enum gpsh_each {
+    GPSH_EACH_MACHINE,
+    GPSH_EACH_GPU,
+    GPSH_EACH_NIC,
+    GPSH_EACH_DEVICE, // GPUs, then NICs
+    GPSH_EACH_PORT,
+    GPSH_EACH_ACTIVE_PORT,
+    GPSH_EACH_ROCE_PORT, // that is active
+};
+
+// One of them.
+struct gpsh_item {
+    const char *pci; // of a GPU or a NIC
+    bool gpu;
+    const struct gpsh_port *port;
+};
+
+typedef void gpsh_look(const struct gpsh_host *host, struct gpsh_finding *finding,
+                       const struct gpsh_item *item);
 
 struct gpsh_check {
     const char *id, *title;
@@ -47,9 +64,8 @@ struct gpsh_check {
     const char *mends; // what to do about it
     bool varies;       // `saw` differs even between PEs on equal machines
     enum gpsh_need need;
-    // One of the two: the second is called for each active RoCE port.
+    enum gpsh_each each;
     gpsh_look *look;
-    gpsh_look_at_port *look_at_port;
 };
 extern const struct gpsh_check gpsh_checks[]; // ends with a row of zeros
 int gpsh_checks_count(void);
@@ -74,15 +90,12 @@ extern gpsh_look gpsh_check_driver, gpsh_check_cuda, gpsh_check_gpu_files,
     gpsh_check_distance, gpsh_check_acs, gpsh_check_iommu, gpsh_check_relaxed, gpsh_check_link,
     gpsh_check_memlock, gpsh_check_files, gpsh_check_shm, gpsh_check_memory, gpsh_check_cpus,
     gpsh_check_huge_pages, gpsh_check_rdma_limit, gpsh_check_container, gpsh_check_settings,
-    gpsh_check_launcher, gpsh_check_pmix, gpsh_check_self_test;
-extern gpsh_look_at_port gpsh_check_mtu, gpsh_check_gid, gpsh_check_namespace, gpsh_check_pfc,
-    gpsh_check_ecn;
+    gpsh_check_launcher, gpsh_check_pmix, gpsh_check_self_test, gpsh_check_mtu, gpsh_check_gid,
+    gpsh_check_namespace, gpsh_check_pfc, gpsh_check_ecn;
 
 #define GPSH_CHECK_FUNCTION(name)                                                                  \
-    void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding)
-#define GPSH_PORT_CHECK_FUNCTION(name)                                                             \
     void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding,             \
-                           const struct gpsh_port *port)
+                           const struct gpsh_item *item)
 
 // ---- The report ----
 

@@ -39,7 +39,7 @@ static void bus_read(struct gpsh_host *host)
     host->bus_status = gpsh_host_list(host, &names, "sys/bus/pci/devices");
     for (int i = 0; i < names.n; i++) {
         struct gpsh_pci pci = {.vendor = 0};
-        int64_t vendor, class_code;
+        long long vendor, class_code;
         if (strlen(names.name[i]) >= sizeof pci.address ||
             gpsh_host_number(host, &vendor, "sys/bus/pci/devices/%s/vendor", names.name[i]) ||
             gpsh_host_number(host, &class_code, "sys/bus/pci/devices/%s/class", names.name[i]))

@@ -40,16 +40,42 @@ static bool root_check(const struct gpsh_command_line *line, const char *root)
                                  root, strerror(errno ? errno : ENOTDIR));
 }
 
+static void pcis_look(const struct gpsh_check *check, const struct gpsh_host *host,
+                      struct gpsh_finding *finding, const struct gpsh_pcis *pcis)
+{
+    for (int i = 0; i < pcis->n; i++) {
+        const struct gpsh_item item = {.pci = pcis->device[i].address, .gpu = pcis == &host->gpus};
+        check->look(host, finding, &item);
+    }
+}
+
+static void ports_look(const struct gpsh_check *check, const struct gpsh_host *host,
+                       struct gpsh_finding *finding)
+{
+    for (int i = 0; i < host->ports.n; i++) {
+        const struct gpsh_port *port = &host->ports.port[i];
+        if ((check->each == GPSH_EACH_PORT || port->active) &&
+            (check->each != GPSH_EACH_ROCE_PORT || port->ethernet))
+            check->look(host, finding, &(struct gpsh_item){.port = port});
+    }
+    if (check->each == GPSH_EACH_ACTIVE_PORT && !host->ports.n_active)
+        gpsh_found(finding, GPSH_NOT_APPLICABLE, "no active port");
+}
+
 static void check_run(const struct gpsh_check *check, const struct gpsh_host *host,
                       struct gpsh_finding *finding)
 {
+    enum gpsh_each each = check->each;
     if (!gpsh_has_need(host, check->need, finding))
         return;
-    if (check->look)
-        check->look(host, finding);
-    for (int i = 0; check->look_at_port && i < host->ports.n; i++)
-        if (host->ports.port[i].active && host->ports.port[i].ethernet)
-            check->look_at_port(host, finding, &host->ports.port[i]);
+    if (each == GPSH_EACH_MACHINE)
+        check->look(host, finding, NULL);
+    if (each == GPSH_EACH_GPU || each == GPSH_EACH_DEVICE)
+        pcis_look(check, host, finding, &host->gpus);
+    if (each == GPSH_EACH_NIC || each == GPSH_EACH_DEVICE)
+        pcis_look(check, host, finding, &host->nics);
+    if (each >= GPSH_EACH_PORT)
+        ports_look(check, host, finding);
 }
 
 static void look_at_all(const struct gpsh_host *host, struct gpsh_report *report)

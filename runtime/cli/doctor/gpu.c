@@ -236,14 +236,14 @@ GPSH_CHECK_FUNCTION(gpudirect)
 // ---- The window through which others see a GPU's memory ----
 
 // The largest of the six base address registers.
-static int64_t largest_bar(const char *resource)
+static long long largest_bar(const char *resource)
 {
-    int64_t largest = 0;
+    long long largest = 0;
     for (int i = 0; i < 6 && *resource; i++) {
         unsigned long long start, end;
         if (sscanf(resource, "%llx %llx", &start, &end) != 2)
             return -1;
-        int64_t bytes = end > start ? (int64_t)(end - start + 1) : 0;
+        long long bytes = end > start ? (long long)(end - start + 1) : 0;
         largest = bytes > largest ? bytes : largest;
         resource += strcspn(resource, "\n");
         resource += *resource == '\n';
@@ -253,22 +253,19 @@ static int64_t largest_bar(const char *resource)
 
 GPSH_CHECK_FUNCTION(bar1)
 {
-    int64_t heap = gpsh_environment_heap(host);
-    for (int i = 0; i < host->gpus.n; i++) {
-        char text[2048];
-        const char *pci = host->gpus.device[i].address;
-        int status =
-            gpsh_host_read(host, text, sizeof text, "sys/bus/pci/devices/%s/resource", pci);
-        int64_t bytes = status < 0 ? -1 : largest_bar(text);
-        if (bytes < 0)
-            gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices/%s/resource %s", pci,
-                       status < 0 ? strerror(-status) : "is malformed");
-        else if (bytes <= heap)
-            gpsh_found(finding, GPSH_PROBLEM,
-                       "GPU %s shows %lld MiB of its memory, a heap of %lld MiB and the library's "
-                       "words do not fit",
-                       pci, (long long)(bytes >> 20), (long long)(heap >> 20));
-        else
-            gpsh_found(finding, GPSH_OK, "GPU %s shows %lld MiB", pci, (long long)(bytes >> 20));
-    }
+    char text[2048];
+    const char *pci = item->pci;
+    long long heap = gpsh_environment_heap(host);
+    int status = gpsh_host_read(host, text, sizeof text, "sys/bus/pci/devices/%s/resource", pci);
+    long long bytes = status < 0 ? -1 : largest_bar(text);
+    if (bytes < 0)
+        gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/bus/pci/devices/%s/resource %s", pci,
+                   status < 0 ? strerror(-status) : "is malformed");
+    else if (bytes <= heap)
+        gpsh_found(finding, GPSH_PROBLEM,
+                   "GPU %s shows %lld MiB of its memory, a heap of %lld MiB and the library's "
+                   "words do not fit",
+                   pci, bytes >> 20, heap >> 20);
+    else
+        gpsh_found(finding, GPSH_OK, "GPU %s shows %lld MiB", pci, bytes >> 20);
 }

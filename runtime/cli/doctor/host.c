@@ -72,7 +72,7 @@ int gpsh_host_read(const struct gpsh_host *host, char *text, size_t bytes, const
     return text_read(path, text, bytes);
 }
 
-int gpsh_host_number(const struct gpsh_host *host, int64_t *number, const char *format, ...)
+int gpsh_host_number(const struct gpsh_host *host, long long *number, const char *format, ...)
 {
     char text[64], *end;
     PATH_OF(path, host, format);
@@ -205,14 +205,14 @@ const char *gpsh_environment_setting(const struct gpsh_host *host, const char *n
     return value;
 }
 
-int64_t gpsh_environment_heap(const struct gpsh_host *host)
+long long gpsh_environment_heap(const struct gpsh_host *host)
 {
     char text[64];
     uint64_t bytes;
     gpsh_environment_setting(host, "GPUSHMEM_HEAP_SIZE", text, sizeof text);
     if (!text[0] || gpsh_parse_size(text, &bytes) || bytes > INT64_MAX)
         return 256 << 20;
-    return (int64_t)bytes;
+    return bytes;
 }
 
 // Version 2 has one line "0::/path", version 1 one for each controller: "9:memory:/path".
@@ -248,9 +248,12 @@ int gpsh_environment_cgroup(const struct gpsh_host *host, const char *file, char
     return status < 0 ? gpsh_host_read(host, text, bytes, "sys/fs/cgroup/%s", file) : status;
 }
 
-bool gpsh_environment_field(const char *text, const char *name, char *value, size_t bytes)
+bool gpsh_host_field(const struct gpsh_host *host, const char *path, const char *name, char *value,
+                     size_t bytes)
 {
-    const char *at = strstr(text, name);
+    char text[8192];
+    const char *at =
+        gpsh_host_read(host, text, sizeof text, "%s", path) > 0 ? strstr(text, name) : NULL;
     if (!at)
         return false;
     at += strlen(name);

@@ -69,7 +69,7 @@ int gpsh_host_read(const struct gpsh_host *host, char *text, size_t bytes, const
 int gpsh_host_read_raw(const struct gpsh_host *host, void *data, size_t bytes, const char *path,
                        ...) GPSH_HOST_PATH(4);
 // A whole number, decimal or with 0x: 0, -errno, or -EINVAL if the file holds something else.
-int gpsh_host_number(const struct gpsh_host *host, int64_t *number, const char *path, ...)
+int gpsh_host_number(const struct gpsh_host *host, long long *number, const char *path, ...)
     GPSH_HOST_PATH(3);
 // 0 if it exists and may be used so (R_OK | W_OK), or -errno.
 int gpsh_host_access(const struct gpsh_host *host, int mode, const char *path, ...)
@@ -114,7 +114,7 @@ int gpsh_pci_extended(const unsigned char *config, int bytes, unsigned id);
 const char *gpsh_environment_container(const struct gpsh_host *host);
 
 // Bytes of GPUSHMEM_HEAP_SIZE, or its default.
-int64_t gpsh_environment_heap(const struct gpsh_host *host);
+long long gpsh_environment_heap(const struct gpsh_host *host);
 
 // A variable, or what settings files say for it: the value, or "" if nobody has given one.
 const char *gpsh_environment_setting(const struct gpsh_host *host, const char *name, char *value,
@@ -124,7 +124,8 @@ const char *gpsh_environment_setting(const struct gpsh_host *host, const char *n
 int gpsh_environment_cgroup(const struct gpsh_host *host, const char *file, char *text,
                             size_t bytes);
 
-// The number after "Name:" in /proc/self/status or /proc/self/limits; false if there is none.
-bool gpsh_environment_field(const char *text, const char *name, char *value, size_t bytes);
+// The word after "Name:" in a file like /proc/self/status; false if there is none.
+bool gpsh_host_field(const struct gpsh_host *host, const char *path, const char *name, char *value,
+                     size_t bytes);
 
 #endif

@@ -172,9 +172,9 @@ GPSH_CHECK_FUNCTION(acs)
 
 // ---- IOMMU ----
 
-static void translation_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                              const char *pci)
+GPSH_CHECK_FUNCTION(iommu)
 {
+    const char *pci = item->pci;
     char target[256], type[32];
     if (gpsh_host_link(host, target, sizeof target, "sys/bus/pci/devices/%s/iommu_group", pci)) {
         gpsh_found(finding, GPSH_OK, "%s is behind none", pci);
@@ -190,21 +190,13 @@ static void translation_check(const struct gpsh_host *host, struct gpsh_finding 
         gpsh_found(finding, GPSH_PROBLEM, "%s is behind an IOMMU that translates (%s)", pci, type);
 }
 
-GPSH_CHECK_FUNCTION(iommu)
-{
-    for (int i = 0; i < host->gpus.n; i++)
-        translation_check(host, finding, host->gpus.device[i].address);
-    for (int i = 0; i < host->nics.n; i++)
-        translation_check(host, finding, host->nics.device[i].address);
-}
-
 // ---- Relaxed ordering ----
 
 enum { CAPABILITY_EXPRESS = 0x10, EXPRESS_CONTROL = 8, RELAXED = 1 << 4 };
 
-static void relaxed_check(const struct gpsh_host *host, struct gpsh_finding *finding,
-                          const char *pci)
+GPSH_CHECK_FUNCTION(relaxed)
 {
+    const char *pci = item->pci;
     unsigned char config[GPSH_PCI_CONFIG];
     int bytes = gpsh_pci_config(host, pci, config);
     int at = bytes < 0 ? -1 : gpsh_pci_capability(config, bytes, CAPABILITY_EXPRESS);
@@ -226,16 +218,10 @@ static void relaxed_check(const struct gpsh_host *host, struct gpsh_finding *fin
     }
 }
 
-GPSH_CHECK_FUNCTION(relaxed)
-{
-    for (int i = 0; i < host->nics.n; i++)
-        relaxed_check(host, finding, host->nics.device[i].address);
-}
-
 // ---- Links ----
 
 struct link {
-    int64_t lanes, most_lanes;
+    long long lanes, most_lanes;
     double speed, most_speed; // GT/s
 };
 
@@ -255,9 +241,10 @@ static bool link_read(const struct gpsh_host *host, const char *pci, struct link
            link->most_speed > 0;
 }
 
-static void link_check(const struct gpsh_host *host, struct gpsh_finding *finding, const char *pci,
-                       bool gpu)
+GPSH_CHECK_FUNCTION(link)
 {
+    const char *pci = item->pci;
+    bool gpu = item->gpu;
     struct link link;
     const char *kind = gpu ? "GPU" : "NIC";
     if (!link_read(host, pci, &link))
@@ -275,12 +262,4 @@ static void link_check(const struct gpsh_host *host, struct gpsh_finding *findin
     else
         gpsh_found(finding, GPSH_OK, "%s %s x%d at %g GT/s", kind, pci, (int)link.lanes,
                    link.speed);
-}
-
-GPSH_CHECK_FUNCTION(link)
-{
-    for (int i = 0; i < host->gpus.n; i++)
-        link_check(host, finding, host->gpus.device[i].address, true);
-    for (int i = 0; i < host->nics.n; i++)
-        link_check(host, finding, host->nics.device[i].address, false);
 }

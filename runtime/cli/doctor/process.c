@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks of what this process may use.
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,28 +17,26 @@ enum {
     FEWEST_RDMA_OBJECTS = 64,
 };
 
-static int64_t memory_needed(const struct gpsh_host *host)
+static long long memory_needed(const struct gpsh_host *host)
 {
     return gpsh_environment_heap(host) + BESIDE_HEAP;
 }
 
 static bool may_lock_anything(const struct gpsh_host *host)
 {
-    char text[8192], set[32];
-    return gpsh_host_read(host, text, sizeof text, "proc/self/status") > 0 &&
-           gpsh_environment_field(text, "CapEff", set, sizeof set) &&
+    char set[32];
+    return gpsh_host_field(host, "proc/self/status", "CapEff", set, sizeof set) &&
            strtoull(set, NULL, 16) >> CAP_IPC_LOCK_BIT & 1;
 }
 
 GPSH_CHECK_FUNCTION(memlock)
 {
-    char text[4096], limit[32], *end;
+    char limit[32], *end;
     if (!host->ports.n) {
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no verbs device to register memory with");
         return;
     }
-    if (gpsh_host_read(host, text, sizeof text, "proc/self/limits") < 0 ||
-        !gpsh_environment_field(text, "Max locked memory", limit, sizeof limit)) {
+    if (!gpsh_host_field(host, "proc/self/limits", "Max locked memory", limit, sizeof limit)) {
         gpsh_found(finding, GPSH_CANNOT_TELL, "/proc/self/limits says nothing of locked memory");
         return;
     }
@@ -52,8 +49,7 @@ GPSH_CHECK_FUNCTION(memlock)
         gpsh_found(finding, GPSH_CANNOT_TELL, "/proc/self/limits says '%s'", limit);
     else if (bytes < memory_needed(host)) {
         gpsh_found(finding, GPSH_PROBLEM,
-                   "this process may lock %lld KiB; a heap of %" PRId64 " MiB takes %" PRId64
-                   " MiB",
+                   "this process may lock %lld KiB; a heap of %lld MiB takes %lld MiB",
                    bytes / 1024, gpsh_environment_heap(host) / MIB, memory_needed(host) / MIB);
         if (gpsh_environment_container(host))
             gpsh_mend(finding, "start the container with --ulimit memlock=-1");
@@ -63,9 +59,8 @@ GPSH_CHECK_FUNCTION(memlock)
 
 GPSH_CHECK_FUNCTION(files)
 {
-    char text[4096], limit[32];
-    if (gpsh_host_read(host, text, sizeof text, "proc/self/limits") < 0 ||
-        !gpsh_environment_field(text, "Max open files", limit, sizeof limit))
+    char limit[32];
+    if (!gpsh_host_field(host, "proc/self/limits", "Max open files", limit, sizeof limit))
         gpsh_found(finding, GPSH_CANNOT_TELL, "/proc/self/limits says nothing of open files");
     else if (strcmp(limit, "unlimited") != 0 && atoll(limit) < FEWEST_FILES)
         gpsh_found(finding, GPSH_PROBLEM, "this process may have %s files open", limit);
@@ -76,13 +71,13 @@ GPSH_CHECK_FUNCTION(files)
 // ---- Memory ----
 
 // "size=65536k" among the options of a mount. 0: none, so half of the machine's memory.
-static int64_t mounted_size(const char *options)
+static long long mounted_size(const char *options)
 {
     const char *at = strstr(options, "size=");
     if (!at)
         return 0;
     char *end;
-    int64_t n = strtoll(at + 5, &end, 10);
+    long long n = strtoll(at + 5, &end, 10);
     return *end == 'k' ? n * 1024 : *end == 'm' ? n * MIB : *end == 'g' ? n * 1024 * MIB : n;
 }
 
@@ -102,13 +97,13 @@ GPSH_CHECK_FUNCTION(shm)
     }
     char options[512];
     snprintf(options, sizeof options, "%.*s", (int)strcspn(line, "\n"), line);
-    int64_t bytes = mounted_size(options);
+    long long bytes = mounted_size(options);
     if (host->live && !statvfs("/dev/shm", &fs))
-        bytes = (int64_t)(fs.f_blocks * fs.f_frsize);
+        bytes = (fs.f_blocks * fs.f_frsize);
     if (bytes && bytes <= SMALL_SHM)
-        gpsh_found(finding, GPSH_PROBLEM, "/dev/shm has %" PRId64 " MiB", bytes / MIB);
+        gpsh_found(finding, GPSH_PROBLEM, "/dev/shm has %lld MiB", bytes / MIB);
     else if (bytes)
-        gpsh_found(finding, GPSH_OK, "%" PRId64 " MiB", bytes / MIB);
+        gpsh_found(finding, GPSH_OK, "%lld MiB", bytes / MIB);
     else
         gpsh_found(finding, GPSH_OK, "half of the machine's memory");
     if (finding->result == GPSH_PROBLEM && gpsh_environment_container(host))
@@ -118,21 +113,18 @@ GPSH_CHECK_FUNCTION(shm)
 GPSH_CHECK_FUNCTION(memory)
 {
     char text[4096], number[32];
-    int64_t needed = memory_needed(host), most;
+    long long needed = memory_needed(host), most;
     if (gpsh_environment_cgroup(host, "memory.max", text, sizeof text) > 0 &&
         strcmp(text, "max") != 0 && (most = strtoll(text, NULL, 10)) < needed) {
         gpsh_found(finding, GPSH_PROBLEM,
-                   "the control group gives this job %" PRId64
-                   " MiB on this node; one PE takes %" PRId64,
+                   "the control group gives this job %lld MiB on this node; one PE takes %lld",
                    most / MIB, needed / MIB);
         return;
     }
-    if (gpsh_host_read(host, text, sizeof text, "proc/meminfo") < 0 ||
-        !gpsh_environment_field(text, "MemAvailable", number, sizeof number))
+    if (!gpsh_host_field(host, "proc/meminfo", "MemAvailable", number, sizeof number))
         gpsh_found(finding, GPSH_CANNOT_TELL, "/proc/meminfo does not say what is available");
     else if (strtoll(number, NULL, 10) * 1024 < needed)
-        gpsh_found(finding, GPSH_PROBLEM,
-                   "%lld MiB are available on this node; one PE takes %" PRId64,
+        gpsh_found(finding, GPSH_PROBLEM, "%lld MiB are available on this node; one PE takes %lld",
                    strtoll(number, NULL, 10) / 1024, needed / MIB);
     else
         gpsh_found(finding, GPSH_OK, "%lld MiB are available", strtoll(number, NULL, 10) / 1024);
@@ -142,23 +134,21 @@ GPSH_CHECK_FUNCTION(huge_pages)
 {
     char kind[16];
     gpsh_environment_setting(host, "GPUSHMEM_HUGE_PAGES", kind, sizeof kind);
-    int64_t kib = !strcmp(kind, "2m") ? 2048 : !strcmp(kind, "1g") ? 1 << 20 : 0, pages;
+    long long kib = !strcmp(kind, "2m") ? 2048 : !strcmp(kind, "1g") ? 1 << 20 : 0, pages;
     if (!kib)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "GPUSHMEM_HUGE_PAGES asks for no reserved ones");
     else if (gpsh_host_number(host, &pages,
-                              "sys/kernel/mm/hugepages/hugepages-%lldkB/free_hugepages",
-                              (long long)kib))
+                              "sys/kernel/mm/hugepages/hugepages-%lldkB/free_hugepages", kib))
         gpsh_found(finding, GPSH_CANNOT_TELL, "/sys/kernel/mm/hugepages does not say");
     else if (pages * kib * 1024 < gpsh_environment_heap(host)) {
-        gpsh_found(finding, GPSH_PROBLEM,
-                   "%" PRId64 " pages of %s are free, a heap is %" PRId64 " MiB", pages, kind,
-                   gpsh_environment_heap(host) / MIB);
+        gpsh_found(finding, GPSH_PROBLEM, "%lld pages of %s are free, a heap is %lld MiB", pages,
+                   kind, gpsh_environment_heap(host) / MIB);
         gpsh_mend(finding,
-                  "echo %" PRId64 " | sudo tee "
-                  "/sys/kernel/mm/hugepages/hugepages-%" PRId64 "kB/nr_hugepages",
+                  "echo %lld | sudo tee "
+                  "/sys/kernel/mm/hugepages/hugepages-%lldkB/nr_hugepages",
                   gpsh_environment_heap(host) / 1024 / kib + 1, kib);
     } else
-        gpsh_found(finding, GPSH_OK, "%" PRId64 " pages of %s are free", pages, kind);
+        gpsh_found(finding, GPSH_OK, "%lld pages of %s are free", pages, kind);
 }
 
 // ---- Processors ----
@@ -182,8 +172,7 @@ GPSH_CHECK_FUNCTION(cpus)
 {
     char text[8192], list[256];
     long long quota, period;
-    if (gpsh_host_read(host, text, sizeof text, "proc/self/status") < 0 ||
-        !gpsh_environment_field(text, "Cpus_allowed_list", list, sizeof list)) {
+    if (!gpsh_host_field(host, "proc/self/status", "Cpus_allowed_list", list, sizeof list)) {
         gpsh_found(finding, GPSH_CANNOT_TELL, "/proc/self/status does not say");
         return;
     }

@@ -3,7 +3,7 @@
 #include "doctor/check.h"
 
 #define LOOK(name)         .look = gpsh_check_##name
-#define LOOK_AT_ROCE(name) .need = GPSH_NEEDS_ROCE_PORT, .look_at_port = gpsh_check_##name
+#define LOOK_AT_ROCE(name) .need = GPSH_NEEDS_ROCE_PORT, .each = GPSH_EACH_ROCE_PORT, LOOK(name)
 
 const struct gpsh_check gpsh_checks[] = {
     // ---- GPUs ----
@@ -39,7 +39,7 @@ const struct gpsh_check gpsh_checks[] = {
      "be registered.",
      "turn on \"Above 4G decoding\" and resizable BAR in the firmware setup, or lower "
      "GPUSHMEM_HEAP_SIZE",
-     .need = GPSH_NEEDS_GPU, LOOK(bar1)},
+     .need = GPSH_NEEDS_GPU, .each = GPSH_EACH_GPU, LOOK(bar1)},
     // ---- NICs ----
     {"verbs", "Verbs devices", "/sys/class/infiniband and the NICs on the PCI bus",
      "There is no RDMA NIC, or its driver is not loaded: PEs of other nodes cannot be reached.",
@@ -52,12 +52,12 @@ const struct gpsh_check gpsh_checks[] = {
     {"port", "State of the ports", "the state of each port in /sys/class/infiniband",
      "No data passes a port that is not active.",
      "ibstat; sudo ip link set dev INTERFACE up (RoCE); look at cable and switch",
-     .need = GPSH_NEEDS_SEEN_PORT, LOOK(port)},
+     .need = GPSH_NEEDS_SEEN_PORT, .each = GPSH_EACH_PORT, LOOK(port)},
     {"rate", "Rate of the ports", "the rate and the lanes of each active port",
      "A port that is slower than its like has a bad cable or is set up differently. A port of less "
      "than half the best rate is left out by the library.",
      "ibstat; ethtool INTERFACE; change the cable; look at the switch's settings",
-     .need = GPSH_NEEDS_SEEN_PORT, LOOK(rate)},
+     .need = GPSH_NEEDS_SEEN_PORT, .each = GPSH_EACH_ACTIVE_PORT, LOOK(rate)},
     {"mtu", "Packets of RoCE", "the MTU of the interface of each active RoCE port",
      "RoCE packets carry 4,096 bytes if the interface takes them, else 1,024 or fewer, which costs "
      "bandwidth and messages per second.",
@@ -89,7 +89,7 @@ const struct gpsh_check gpsh_checks[] = {
      "Packets were lost since the driver was loaded: a bad cable, or RoCE without flow control.",
      "watch grep . /sys/class/infiniband/*/ports/1/hw_counters/packet_seq_err while the job runs; "
      "see the checks pfc, ecn and rate",
-     .varies = true, .need = GPSH_NEEDS_ACTIVE_PORT, LOOK(loss)},
+     .varies = true, .need = GPSH_NEEDS_ACTIVE_PORT, .each = GPSH_EACH_ACTIVE_PORT, LOOK(loss)},
     {"routing", "Adaptive routing",
      "the count of packets that came out of turn, and GPUSHMEM_VERBS_ORDER",
      "Where packets take different ways, a signal could overtake its data unless the library reads "
@@ -112,16 +112,16 @@ const struct gpsh_check gpsh_checks[] = {
      "Each access between devices is translated by the IOMMU, in the root complex, which costs "
      "bandwidth; and nvidia-peermem may fail.",
      "iommu=pt on the kernel's command line (iommu.passthrough=1 on Arm), then reboot",
-     .need = GPSH_NEEDS_BOTH, LOOK(iommu)},
+     .need = GPSH_NEEDS_BOTH, .each = GPSH_EACH_DEVICE, LOOK(iommu)},
     {"relaxed-order", "Relaxed ordering", "the PCIe control register of each NIC (root only)",
      "The NIC's writes wait for each other in the PCIe fabric, which costs bandwidth to GPUs and "
      "on machines of several sockets.",
      "sudo gpushmem doctor relaxed-order tells; mlxconfig -d DEVICE set PCI_WR_ORDERING=1",
-     .need = GPSH_NEEDS_NIC, LOOK(relaxed)},
+     .need = GPSH_NEEDS_NIC, .each = GPSH_EACH_NIC, LOOK(relaxed)},
     {"pcie-link", "PCIe links", "lanes and speed of GPUs and NICs, now and at most",
      "A device runs slower than it could: a slot with fewer lanes, a riser, or a bad contact.",
      "sudo lspci -vv -s ADDRESS | grep -E 'LnkCap|LnkSta'; put the card into another slot",
-     .need = GPSH_NEEDS_DEVICE, LOOK(link)},
+     .need = GPSH_NEEDS_DEVICE, .each = GPSH_EACH_DEVICE, LOOK(link)},
     // ---- This process ----
     {"memlock", "Memory that may be locked", "the limit of locked memory in /proc/self/limits",
      "Registering the heap with a NIC fails with \"Cannot allocate memory\".",
