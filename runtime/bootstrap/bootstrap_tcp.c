@@ -13,7 +13,6 @@
 
 #include "bootstrap/node_key.h"
 #include "bootstrap/tcp_connect.h"
-#include "bootstrap/tcp_exchange.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -88,7 +87,6 @@ static int tcp_listen(int fd, struct gpsh_hello *hello, void *arg)
         j->job->tree = gpsh_tcp_tree_create(&j->id, j->b->my_pe, j->b->n_pes, &j->listens);
         if (!j->job->tree)
             return gpsh_last_error_code();
-        gpsh_tcp_tree_hold_port(j->job->tree);
     }
     hello->listens = j->listens;
     return 0;
@@ -161,7 +159,7 @@ static int tcp_run_exchange(struct gpsh_bootstrap *b, const void *blob, size_t b
 {
     struct tcp_job *job = b->data;
     struct gpsh_parcel *bundle;
-    int status = gpsh_tree_exchange(job->tree, blob, bytes, timeout_ms, exchange_name, &bundle);
+    int status = gpsh_tcp_tree_exchange(job->tree, blob, bytes, timeout_ms, exchange_name, &bundle);
     if (status)
         return status;
     gpsh_parcel_release(job->bundle);
@@ -219,8 +217,8 @@ static int tcp_fence(struct gpsh_bootstrap *b)
 {
     struct tcp_job *job = b->data;
     struct gpsh_parcel *nothing;
-    int status = gpsh_tree_exchange(job->tree, NULL, 0, b->wait_timeout_ms,
-                                    "the barrier between the PEs", &nothing);
+    int status = gpsh_tcp_tree_exchange(job->tree, NULL, 0, b->wait_timeout_ms,
+                                        "the barrier between the PEs", &nothing);
     if (!status)
         gpsh_parcel_release(nothing);
     return status;
@@ -330,13 +328,12 @@ static int tcp_read_members(struct gpsh_bootstrap *b, const struct gpsh_uniqueid
         if (memcmp(&member.node, &me->node, sizeof me->node) == 0)
             b->node_pes[b->node_n_pes++] = pe;
     }
-    if (status) {
-        free(addresses);
+    if (status)
         gpsh_tcp_tree_give_up(job->tree, status);
-        return status;
-    }
-    gpsh_tcp_tree_set_addresses(job->tree, addresses, secret);
-    return 0;
+    else
+        gpsh_tcp_tree_set_peers(job->tree, NULL, addresses, secret);
+    free(addresses);
+    return status;
 }
 
 static int64_t ms_until(uint64_t deadline_ns)

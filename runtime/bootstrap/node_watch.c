@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/tcp_membership.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -27,10 +26,7 @@ static int watch_listen(struct gpsh_node_watch *w, const char *interface)
     if (n < 0)
         return n;
     w->tree = gpsh_tcp_tree_create(&id, w->my_pe, w->n_pes, &w->mine.listens);
-    if (!w->tree)
-        return gpsh_last_error_code();
-    gpsh_tcp_tree_hold_port(w->tree);
-    return 0;
+    return w->tree ? 0 : gpsh_last_error_code();
 }
 
 struct gpsh_node_watch *gpsh_node_watch_open(const struct gpsh_bootstrap *b, const char *interface)
@@ -78,7 +74,6 @@ void gpsh_node_watch_describe(const struct gpsh_node_watch *watch, struct gpsh_n
 static void watch_read_cards(const struct gpsh_node_watch *w, int *node,
                              struct gpsh_tcp_address *addresses, const uint8_t **secret)
 {
-    *secret = NULL;
     for (int pe = 0; pe < w->n_pes; pe++) {
         const struct gpsh_node_card *card = &w->cards[pe];
         bool takes_part = (card->listens.version == 4 || card->listens.version == 6) &&
@@ -95,26 +90,21 @@ static void watch_read_cards(const struct gpsh_node_watch *w, int *node,
 
 static int watch_begin(struct gpsh_node_watch *w, gpsh_pe_death_fn died, void *arg)
 {
-    const uint8_t *secret;
-    int *node = calloc((size_t)w->n_pes, sizeof *node);
+    const uint8_t *secret = NULL;
+    int *node = calloc((size_t)w->n_pes, sizeof *node), status = 0;
     struct gpsh_tcp_address *addresses = calloc((size_t)w->n_pes, sizeof *addresses);
-    if (!node || !addresses) {
-        free(node);
-        free(addresses);
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to watch %d PEs", w->n_pes);
-    }
-    watch_read_cards(w, node, addresses, &secret);
-    int status = 0;
-    if (secret)
-        status = gpsh_tcp_tree_watch_nodes(w->tree, node, addresses, secret);
+    if (node && addresses)
+        watch_read_cards(w, node, addresses, &secret);
     else
-        free(addresses);
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to watch %d PEs", w->n_pes);
+    if (secret) {
+        gpsh_tcp_tree_set_peers(w->tree, node, addresses, secret);
+        gpsh_tcp_tree_on_death(w->tree, died, arg);
+        status = gpsh_tcp_tree_start(w->tree);
+        w->watching = !status;
+    }
     free(node);
-    if (status || !secret)
-        return status;
-    gpsh_tcp_tree_on_death(w->tree, died, arg);
-    status = gpsh_tcp_tree_start(w->tree);
-    w->watching = !status;
+    free(addresses);
     return status;
 }
 
@@ -144,7 +134,7 @@ void gpsh_node_watch_settle(struct gpsh_node_watch *watch)
     if (!watch || !watch->watching || watch->settled)
         return;
     watch->settled = true;
-    if (!gpsh_tcp_tree_await_nodes(watch->tree, SETTLE_MS))
+    if (!gpsh_tcp_tree_await_parent(watch->tree, SETTLE_MS))
         watch_complain();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hears of PEs that die on other nodes, where the launcher does not tell. Each PE listens, says
-// where beside what it publishes anyway, and joins the tree of tcp_membership.h when it has read
+// where beside what it publishes anyway, and joins the tree of tcp_tree.h when it has read
 // what all have said.
 #ifndef GPSH_NODE_WATCH_H
 #define GPSH_NODE_WATCH_H

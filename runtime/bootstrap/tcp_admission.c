@@ -196,7 +196,8 @@ int gpsh_tcp_gate_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_loop *loop,
 {
     char text[GPSH_TCP_TEXT_BYTES];
     int n = 0, error = 0;
-    *gate = (struct gpsh_tcp_gate){.loop = loop, .id = *id, .admit = admit, .owner = owner};
+    *gate = (struct gpsh_tcp_gate){
+        .loop = loop, .id = *id, .admit = admit, .owner = owner, .caller = -1, .called = -1};
     gate->most_visitors = choose_most_visitors();
     for (int i = 0; i < id->n_addresses; i++) {
         struct gpsh_tcp_address address = id->address[i];
@@ -212,19 +213,6 @@ int gpsh_tcp_gate_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_loop *loop,
                      "this process cannot listen at %s: %s; GPUSHMEM_BOOTSTRAP_INTERFACE chooses "
                      "another interface",
                      gpsh_tcp_address_text(&id->address[0], text), strerror(error));
-}
-
-void gpsh_tcp_gate_close(struct gpsh_tcp_gate *gate)
-{
-    while (gate->oldest) {
-        struct gpsh_tcp_visitor *v = gate->oldest;
-        visitor_unlink(v);
-        gpsh_tcp_loop_remove(gate->loop, &v->watch);
-        free(v);
-    }
-    for (int i = 0; i < gate->id.n_addresses; i++)
-        gpsh_tcp_loop_remove(gate->loop, &gate->listener[i].watch);
-    gate->id.n_addresses = 0;
 }
 
 int gpsh_tcp_gate_tick(struct gpsh_tcp_gate *gate)
@@ -281,26 +269,39 @@ static int hold_accept(int listener, int caller)
     return -1;
 }
 
-void gpsh_tcp_hold_open(struct gpsh_tcp_hold *hold, int listener,
-                        const struct gpsh_tcp_address *address)
-{
-    hold->called = -1;
-    hold->caller = hold_call(address);
-    if (hold->caller >= 0)
-        hold->called = hold_accept(listener, hold->caller);
-    if (hold->called < 0 || shutdown(hold->called, SHUT_WR))
-        gpsh_tcp_hold_close(hold);
-}
-
-// A connection that is reset leaves nothing behind.
-void gpsh_tcp_hold_close(struct gpsh_tcp_hold *hold)
+// A connection that is reset leaves nothing behind: the port is free at once.
+static void hold_end(struct gpsh_tcp_gate *gate)
 {
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
-    if (hold->caller >= 0) {
-        (void)setsockopt(hold->caller, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-        close(hold->caller);
+    if (gate->caller >= 0) {
+        (void)setsockopt(gate->caller, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        close(gate->caller);
     }
-    if (hold->called >= 0)
-        close(hold->called);
-    hold->caller = hold->called = -1;
+    if (gate->called >= 0)
+        close(gate->called);
+    gate->caller = gate->called = -1;
+}
+
+void gpsh_tcp_gate_hold(struct gpsh_tcp_gate *gate)
+{
+    gate->caller = hold_call(&gate->id.address[0]);
+    if (gate->caller >= 0)
+        gate->called = hold_accept(gate->listener[0].watch.fd, gate->caller);
+    if (gate->called < 0 || shutdown(gate->called, SHUT_WR))
+        hold_end(gate);
+}
+
+void gpsh_tcp_gate_close(struct gpsh_tcp_gate *gate)
+{
+    while (gate->oldest) {
+        struct gpsh_tcp_visitor *v = gate->oldest;
+        visitor_unlink(v);
+        gpsh_tcp_loop_remove(gate->loop, &v->watch);
+        free(v);
+    }
+    for (int i = 0; i < gate->id.n_addresses; i++)
+        gpsh_tcp_loop_remove(gate->loop, &gate->listener[i].watch);
+    if (gate->id.n_addresses)
+        hold_end(gate);
+    gate->id.n_addresses = 0;
 }

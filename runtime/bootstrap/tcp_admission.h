@@ -32,6 +32,7 @@ struct gpsh_tcp_gate {
     int visitors, most_visitors;
     unsigned strangers; // that were put off
     int accept_error;   // errno: the process may open no more files; 0: fine
+    int caller, called; // of the connection that holds the port, -1: none
 };
 
 // Listens at each of id->address, whose ports it fills in (0: any port). Those that cannot be had
@@ -39,21 +40,13 @@ struct gpsh_tcp_gate {
 int gpsh_tcp_gate_open(struct gpsh_tcp_gate *gate, struct gpsh_tcp_loop *loop,
                        const struct gpsh_uniqueid *id, gpsh_tcp_admit_fn *admit, void *owner);
 void gpsh_tcp_gate_close(struct gpsh_tcp_gate *gate);
+// Nobody else gets the port when this process dies: it keeps a connection with itself there, of
+// which the listening side has said that it sends no more. However the process ends, the kernel
+// keeps that side for a minute (TIME_WAIT), and with it the port, where nobody listens then. Of a
+// gate with one address that was told to nobody yet; where the connection cannot be made the port
+// is as any other.
+void gpsh_tcp_gate_hold(struct gpsh_tcp_gate *gate);
 // Puts off those whose time is over. Returns in how many ms to call it again, -1: never.
 int gpsh_tcp_gate_tick(struct gpsh_tcp_gate *gate);
-
-// A port that nobody else gets when its process dies: the process keeps a connection with itself
-// there, of which the listening side has said that it sends no more. However the process ends, the
-// kernel keeps that side for a minute (TIME_WAIT), and with it the port, where nobody listens then.
-
-struct gpsh_tcp_hold {
-    int caller, called; // descriptors, -1: none
-};
-
-// `listener` listens at `address`, does not block, and was told to nobody yet. Where the connection
-// cannot be made the port is as any other.
-void gpsh_tcp_hold_open(struct gpsh_tcp_hold *hold, int listener,
-                        const struct gpsh_tcp_address *address);
-void gpsh_tcp_hold_close(struct gpsh_tcp_hold *hold); // in order: the port is free at once
 
 #endif

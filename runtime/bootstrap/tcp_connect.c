@@ -206,15 +206,6 @@ static enum gpsh_tcp_presence presence_of(int error)
     }
 }
 
-enum gpsh_tcp_presence gpsh_tcp_probe(const struct gpsh_tcp_address *address, uint64_t deadline_ns)
-{
-    int error, fd = connect_to(address, deadline_ns, &error);
-    if (fd < 0)
-        return presence_of(error);
-    close(fd);
-    return GPSH_TCP_PRESENT;
-}
-
 // What the process at the other end of `fd` shows of itself.
 static enum gpsh_tcp_presence prove(int fd, const struct gpsh_uniqueid *id,
                                     struct gpsh_hello *hello, uint64_t deadline_ns)
@@ -226,7 +217,7 @@ static enum gpsh_tcp_presence prove(int fd, const struct gpsh_uniqueid *id,
         return error == ETIMEDOUT ? GPSH_TCP_PRESENT : GPSH_TCP_HUNG_UP;
     enum gpsh_greeted greeted = gpsh_greeting_check(id, &greeting);
     if (greeted != GPSH_GREETED_OK)
-        return greeted == GPSH_GREETED_STRANGE ? GPSH_TCP_ABSENT : GPSH_TCP_OTHER;
+        return GPSH_TCP_OTHER;
     // A PE that has greeted may hang up all the same: too many call, or it has no descriptor.
     hello->purpose = GPSH_PURPOSE_PROOF;
     if (gpsh_hello_make(id, &greeting, hello) ||
@@ -234,17 +225,18 @@ static enum gpsh_tcp_presence prove(int fd, const struct gpsh_uniqueid *id,
         gpsh_tcp_receive(fd, &answer, sizeof answer, deadline_ns) ||
         gpsh_confirmation_check(id, &greeting, hello, &answer))
         return GPSH_TCP_PRESENT;
-    return GPSH_TCP_ABSENT;
+    return GPSH_TCP_OTHER;
 }
 
-enum gpsh_tcp_presence gpsh_tcp_prove(const struct gpsh_uniqueid *id,
+enum gpsh_tcp_presence gpsh_tcp_probe(const struct gpsh_uniqueid *id,
                                       const struct gpsh_tcp_address *address,
                                       struct gpsh_hello *hello, uint64_t deadline_ns)
 {
     int error, fd = connect_to(address, deadline_ns, &error);
     if (fd < 0)
         return presence_of(error);
-    enum gpsh_tcp_presence presence = prove(fd, id, hello, earlier(deadline_ns, PROOF_MS));
+    enum gpsh_tcp_presence presence =
+        id ? prove(fd, id, hello, earlier(deadline_ns, PROOF_MS)) : GPSH_TCP_PRESENT;
     close(fd);
     return presence;
 }

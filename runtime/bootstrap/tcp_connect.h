@@ -23,17 +23,15 @@ enum gpsh_tcp_presence {
     GPSH_TCP_ABSENT,    // nobody does
     GPSH_TCP_UNREACHED, // the host does not answer
     GPSH_TCP_UNSURE,    // this process has no descriptor to find out
-    GPSH_TCP_OTHER,     // another gpushmem process than the one that is called (gpsh_tcp_prove)
-    GPSH_TCP_HUNG_UP,   // somebody listens, and ends the connection at once (the same)
+    GPSH_TCP_OTHER,     // another process than the one that is called
+    GPSH_TCP_HUNG_UP,   // somebody listens, and ends the connection at once
 };
-// Whether a process listens at `address`. It need not answer, so two that ask each other never wait
-// for each other.
-enum gpsh_tcp_presence gpsh_tcp_probe(const struct gpsh_tcp_address *address, uint64_t deadline_ns);
-// The same, and whether it is the process that knows the secret of `id` and has its name. A
-// stranger that says what that process would not counts as nobody (GPSH_TCP_ABSENT). One that says
-// nothing, within a fraction of a second, counts as the process: that may be stopped, or be asking
-// somebody itself. `hello`: pe and n_pes are set.
-enum gpsh_tcp_presence gpsh_tcp_prove(const struct gpsh_uniqueid *id,
+// Whether a process listens at `address`. Without an id it need not answer, so two that ask each
+// other never wait for each other. With one, whether it is the process that knows the secret of
+// `id` and has its name: a stranger that says what that process would not is GPSH_TCP_OTHER. One
+// that says nothing, within a fraction of a second, counts as the process: that may be stopped, or
+// be asking somebody itself. `hello`: pe and n_pes are set.
+enum gpsh_tcp_presence gpsh_tcp_probe(const struct gpsh_uniqueid *id,
                                       const struct gpsh_tcp_address *address,
                                       struct gpsh_hello *hello, uint64_t deadline_ns);
 

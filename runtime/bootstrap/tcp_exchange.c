@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Blobs of all PEs to all PEs: up the tree, and down again.
 #define _GNU_SOURCE // clock_gettime
-#include "bootstrap/tcp_exchange.h"
-
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "bootstrap/tcp_tree.h"
 #include "core/error.h"
+
+static bool is_child(const struct gpsh_tcp_tree *t, int pe)
+{
+    return pe > 0 && pe < t->n_pes && gpsh_tree_parent(pe) == t->my_pe;
+}
+
+static int children(const struct gpsh_tcp_tree *t) // how many this PE has
+{
+    int first = t->my_pe * GPSH_TREE_WIDTH + 1, rest = t->n_pes - first;
+    return rest < 0 ? 0 : rest < GPSH_TREE_WIDTH ? rest : GPSH_TREE_WIDTH;
+}
 
 // The bundle of all PEs is here.
 static void tree_deliver(struct gpsh_tcp_tree *t, struct gpsh_parcel *bundle)
@@ -16,7 +27,7 @@ static void tree_deliver(struct gpsh_tcp_tree *t, struct gpsh_parcel *bundle)
     t->bundle = bundle;
     t->delivered = t->round;
     for (struct gpsh_tcp_link *link = t->links; link; link = link->next)
-        if (gpsh_tree_is_child(t, link->pe))
+        if (is_child(t, link->pe))
             gpsh_tcp_link_send(link, bundle);
     pthread_cond_broadcast(&t->changed);
 }
@@ -51,7 +62,7 @@ static void tree_advance(struct gpsh_tcp_tree *t)
     int have = 0;
     for (struct gpsh_tcp_link *link = t->links; link; link = link->next)
         have += link->kept != NULL;
-    if (!t->mine || have < gpsh_tree_children(t) || (t->my_pe && !t->parent))
+    if (!t->mine || have < children(t) || (t->my_pe && !t->parent))
         return;
     struct gpsh_parcel *all = tree_gather(t);
     gpsh_parcel_release(t->mine);
@@ -73,8 +84,7 @@ void gpsh_tree_take_bundle(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link,
     bool up = parcel->frame.type == GPSH_FRAME_UP, due;
     char sentence[160];
     if (up) // a child is ahead by one at most: it waits for the bundle of the round before
-        due = gpsh_tree_is_child(t, link->pe) && !link->kept &&
-              parcel->frame.round == t->delivered + 1;
+        due = is_child(t, link->pe) && !link->kept && parcel->frame.round == t->delivered + 1;
     else
         due = link == t->parent && t->round != t->delivered && !t->mine &&
               parcel->frame.round == t->round;
@@ -97,7 +107,7 @@ void gpsh_tree_take_bundle(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link,
 static int tree_late(struct gpsh_tcp_tree *t, const char *what, int64_t timeout_ms)
 {
     char from[96] = "its parent in the tree of PEs", where[GPSH_TCP_TEXT_BYTES];
-    for (int pe = t->my_pe * GPSH_TREE_WIDTH + 1; t->mine && gpsh_tree_is_child(t, pe); pe++) {
+    for (int pe = t->my_pe * GPSH_TREE_WIDTH + 1; t->mine && is_child(t, pe); pe++) {
         const struct gpsh_tcp_link *link = gpsh_tree_link_to(t, pe);
         if (link && link->kept)
             continue;
@@ -116,7 +126,7 @@ static int tree_late(struct gpsh_tcp_tree *t, const char *what, int64_t timeout_
 // 0: still nothing. With the lock.
 static int tree_trouble(struct gpsh_tcp_tree *t, const char *what)
 {
-    int status = gpsh_tcp_deaths_fail(&t->deaths, what);
+    int status = gpsh_tree_fail_dead(t, what);
     if (!status && t->code)
         status = gpsh_fail(t->code, "%s", t->sentence);
     if (!status && t->left)
@@ -144,8 +154,8 @@ static int tree_await_bundle(struct gpsh_tcp_tree *t, int64_t timeout_ms, const 
     return 0;
 }
 
-int gpsh_tree_exchange(struct gpsh_tcp_tree *tree, const void *blob, size_t bytes,
-                       int64_t timeout_ms, const char *what, struct gpsh_parcel **bundle)
+int gpsh_tcp_tree_exchange(struct gpsh_tcp_tree *tree, const void *blob, size_t bytes,
+                           int64_t timeout_ms, const char *what, struct gpsh_parcel **bundle)
 {
     pthread_mutex_lock(&tree->lock);
     int status = tree_trouble(tree, what);

@@ -1,43 +1,176 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The PEs of a job as a tree of TCP connections, each PE with up to GPSH_TREE_WIDTH children: blobs
-// go up and the bundle of all comes down, so that no PE sends more than GPSH_TREE_WIDTH times what
-// everybody has to receive. A connection that ends without a goodbye is a PE that died; all are
-// told. Those whose parent died call the lowest-numbered PE that lives, so that they hear of the
-// next death, too. A thread of each PE does this; the functions may be called from any other one.
+// The PEs of a job as a tree of TCP connections, served by a thread of each PE. Blobs go up and the
+// bundle of all comes down (tcp_exchange.c), news of deaths goes to all neighbours, and whoever
+// loses its parent looks for another one (tcp_membership.c). There are two kinds of jobs:
+//   by a unique id      each PE is a node of the tree; a connection that ends without a goodbye is
+//                       a PE that died, since what was on its way there is lost
+//   started by others   the tree exchanges nothing and watches the nodes of a launcher that does
+//                       not tell who dies. A node's lowest PE that lives is connected with another
+//                       node's, its others with that one; a lost connection is a suspicion
+// The functions gpsh_tcp_tree_* may be called from any thread, gpsh_tree_* with the lock.
 #ifndef GPSH_TCP_TREE_H
 #define GPSH_TCP_TREE_H
 
-#include "bootstrap/tcp_tree_state.h"
+#include <pthread.h>
 
-// Listens at *address, whose port it fills in. NULL: the sentence is set.
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/tcp_admission.h"
+#include "bootstrap/tcp_connect.h"
+#include "bootstrap/tcp_connection.h"
+
+enum { GPSH_TREE_WIDTH = 16 }; // children of a PE, or of a node
+
+static inline int gpsh_tree_parent(int pe)
+{
+    return (pe - 1) / GPSH_TREE_WIDTH; // PE 0 has none
+}
+
+// What is known of a PE.
+struct gpsh_tcp_peer {
+    struct gpsh_tcp_address listens; // a version of 0: it takes no part
+    int node;                        // of the tree
+    bool died, told;                 // the second: the runtime knows
+    char reason[100];
+    bool tried;         // called in vain in this search for a parent
+    enum gpsh_suspicion // why it is looked at, though it may not belong below this PE
+    {
+        GPSH_NO_SUSPECT,
+        GPSH_SUSPECT_ENDED,  // its connection was closed
+        GPSH_SUSPECT_SILENT, // its host did not answer
+    } suspicion;
+    int looks;          // of this suspicion
+    int pause_ms;       // between two looks
+    uint64_t look_ns;   // when to look whether it is still there, 0: never
+    uint64_t silent_ns; // since when its host does not answer, 0: it does
+};
+
+// The end of a job that no launcher can end: each PE ends its own process, as a launcher would.
+struct gpsh_tcp_end {
+    bool ordered;
+    bool by_exit; // gpushmem_global_exit: exit status `status` at once; else SIGTERM, SIGKILL later
+    int status;
+    int steps; // that were done
+    uint64_t next_ns;
+};
+
+// The first order counts, and an exit ordered before anything was done: the PE that called it has
+// exited, and others may have taken that for a failure. Returns whether this one counts.
+bool gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status);
+// Does what is due. Returns in how many ms to call it again, -1: nothing was ordered.
+int gpsh_tcp_end_step(struct gpsh_tcp_end *end);
+
+struct gpsh_tcp_tree {
+    pthread_mutex_t lock;   // of everything below
+    pthread_cond_t changed; // whoever waits for something may look again
+    pthread_t thread;
+    bool running, stop;
+    struct gpsh_tcp_loop loop;
+    struct gpsh_tcp_gate gate;
+    int my_pe, n_pes;
+    bool watches;               // nodes of a launcher's job
+    bool known;                 // nodes and addresses of the peers
+    struct gpsh_tcp_peer *peer; // [n_pes]
+    const struct gpsh_tcp_link_ops *link_ops;
+    struct gpsh_tcp_link *links, *parent;
+    // Exchange number `round` is under way until `delivered` is as large. `mine` is this PE's
+    // record, until it has gone up with those of the children, which are kept in their links.
+    uint32_t round, delivered;
+    struct gpsh_parcel *mine, *bundle;
+    // who has died
+    int first_dead, n_died;   // who first, -1: nobody; how many
+    int n_told, n_minded;     // deaths of which the runtime knows; after which look_ns were set
+    bool leaving;             // nobody's end is a failure any more
+    bool departures;          // PEs may leave in order
+    bool (*has_told)(int pe); // whether one has told this PE that it leaves; NULL: not known
+    int left;                 // PE + 1 that has left in order, 0: none
+    int code;                 // a PE gave up: why
+    char sentence[GPSH_SENTENCE_BYTES];
+    gpsh_pe_death_fn on_death;
+    void *on_death_arg;
+    struct gpsh_tcp_end end;
+    // membership
+    int *lowest;                  // [n_pes] of each node, the lowest PE that lives, or -1
+    bool orphan;                  // there should be a parent, and is none
+    uint64_t call_ns;             // when to call another one
+    bool missed;                  // one that may live did not answer in this search
+    bool slow;                    // because it was busy, or this process: soon it may
+    bool settled;                 // a search has come to its end
+    bool reached, tried_to_reach; // another node
+    char failure[160];            // of the last search; "": it found a parent, or none is needed
+    uint64_t look_ns;             // when to look at somebody; UINT64_MAX: never
+};
+
+// Listens at *address, whose port it fills in, and which nobody else gets for a minute when the
+// process dies. NULL: the sentence is set.
 struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int my_pe, int n_pes,
                                            struct gpsh_tcp_address *address);
-// Leaves in order: says goodbye, ends the thread, frees everything.
+// Leaves in order: says goodbye, ends the thread, frees everything. NULL is legal.
 void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree);
-// Nobody else gets this PE's port for a minute when its process dies (tcp_admission.h). Before the
-// port is told to anybody.
-void gpsh_tcp_tree_hold_port(struct gpsh_tcp_tree *tree);
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree); // the thread
 // `fd`, which it takes, is connected to this PE's parent.
 int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe);
-// Everybody has joined. addresses[n_pes] is where all PEs listen, for those whose parent dies, and
-// is taken, to be freed. `secret` takes the place of the id's, which others may still have.
-void gpsh_tcp_tree_set_addresses(struct gpsh_tcp_tree *tree, struct gpsh_tcp_address *addresses,
-                                 const uint8_t secret[GPSH_SECRET_BYTES]);
-
+// Where all PEs listen, [n_pes]. `secret` takes the place of the id's, which others may still have.
+// node[n_pes], the smallest PE of each one's node, makes it a tree that watches a launcher's job,
+// and is set before the thread starts; NULL: a job by unique id, in which everybody has joined.
+void gpsh_tcp_tree_set_peers(struct gpsh_tcp_tree *tree, const int *node,
+                             const struct gpsh_tcp_address *addresses,
+                             const uint8_t secret[GPSH_SECRET_BYTES]);
+// Waits until this PE is connected with the one above it, has none, or cannot reach any; at most
+// `ms`. False: it is not connected, and the sentence says why.
+bool gpsh_tcp_tree_await_parent(struct gpsh_tcp_tree *tree, int ms);
+// Collective, by unique id. *bundle has a record of every PE, the caller releases it.
+//   GPUSHMEM_ERR_PE_FAILED  a PE has died, or left
+//   GPUSHMEM_ERR_TIMEOUT    timeout_ms (0: none) passed
+//   what made another PE give up
+int gpsh_tcp_tree_exchange(struct gpsh_tcp_tree *tree, const void *blob, size_t bytes,
+                           int64_t timeout_ms, const char *what, struct gpsh_parcel **bundle);
 // Tells all others that this PE gives up, with the thread's last error.
 void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);
-
 // From now on PEs may leave in order: a closed port proves a death only where has_told(pe), which
 // is called with the tree's lock, is false: the PE has not told this one that it leaves. With NULL
 // it proves none.
 void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree, bool (*has_told)(int pe));
-
 // See the functions of bootstrap.h.
 void gpsh_tcp_tree_on_death(struct gpsh_tcp_tree *tree, gpsh_pe_death_fn fn, void *arg);
+void gpsh_tcp_tree_tell_death(struct gpsh_tcp_tree *tree, int pe, const char *reason);
 int gpsh_tcp_tree_check(struct gpsh_tcp_tree *tree, const char *what, int ms);
 // `this_one_too`: this process is ended, by SIGTERM; else the others end by exit with `status`.
 void gpsh_tcp_tree_end_job(struct gpsh_tcp_tree *tree, int status, const char *why,
                            bool this_one_too);
+
+// tcp_tree.c
+struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe); // NULL: memory
+struct gpsh_tcp_link *gpsh_tree_link_to(const struct gpsh_tcp_tree *t, int pe);    // or NULL
+// To all neighbours but one (or NULL). Takes the parcel, which may be NULL.
+void gpsh_tree_flood(struct gpsh_tcp_tree *t, struct gpsh_parcel *parcel,
+                     const struct gpsh_tcp_link *from);
+// A PE gave up, which goes on to the other neighbours.
+void gpsh_tree_fail(struct gpsh_tcp_tree *t, int code, const char *sentence,
+                    const struct gpsh_tcp_link *from);
+
+// A PE has died, by whatever it was found out; the neighbours are told. The first word counts.
+void gpsh_tree_note_death(struct gpsh_tcp_tree *t, int pe, const char *reason,
+                          const struct gpsh_tcp_link *from);
+// GPUSHMEM_ERR_PE_FAILED and its sentence, if a PE has died; else 0.
+int gpsh_tree_fail_dead(const struct gpsh_tcp_tree *t, const char *what);
+
+// tcp_exchange.c: a frame UP or DOWN has come; takes the parcel.
+void gpsh_tree_take_bundle(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link,
+                           struct gpsh_parcel *parcel);
+
+// tcp_membership.c
+// The connection has ended without a goodbye.
+void gpsh_tree_suspect(struct gpsh_tcp_tree *t, const struct gpsh_tcp_link *link);
+// By which `pe` is called.
+struct gpsh_uniqueid gpsh_tree_id(const struct gpsh_tcp_tree *t, int pe);
+// Whether `pe` may be below this PE, so that nobody is ever below itself.
+bool gpsh_tree_comes_after(const struct gpsh_tcp_tree *t, int pe);
+// In how many ms a step is due, -1: never. A step calls one PE at most, without the lock meanwhile.
+int gpsh_tree_due(const struct gpsh_tcp_tree *t);
+void gpsh_tree_step(struct gpsh_tcp_tree *t);
+// Whom `pe` is to be connected with, of those that live: the lowest of its own node; if that is
+// itself, the lowest of the nodes above its own, the nearest first; then of all other nodes before
+// its own. `searching`: and that were not tried. -1: it is the top of the tree.
+int gpsh_tree_above(struct gpsh_tcp_tree *t, int pe, bool searching);
 
 #endif

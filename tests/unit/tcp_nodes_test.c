@@ -6,7 +6,6 @@
 
 #include "bootstrap/node_watch.h"
 #include "bootstrap/tcp_connect.h"
-#include "bootstrap/tcp_membership.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/error.h"
 
@@ -21,24 +20,51 @@ static void spread(int n_pes, int n_nodes, bool in_turn)
         node[pe] = in_turn ? pe % n_nodes : pe / per_node * per_node;
 }
 
+static struct gpsh_tcp_tree *tree_of(int n_pes, int me)
+{
+    static struct gpsh_tcp_address addresses[MOST];
+    const struct gpsh_uniqueid id = {.n_addresses = 1};
+    const uint8_t secret[GPSH_SECRET_BYTES] = {1};
+    struct gpsh_tcp_address here = {.version = 4, .bytes = {127, 0, 0, 1}};
+    struct gpsh_tcp_tree *t = gpsh_tcp_tree_create(&id, me, n_pes, &here);
+    cr_assert_not_null(t, "%s", gpsh_last_error());
+    for (int pe = 0; pe < n_pes; pe++)
+        addresses[pe] = here;
+    gpsh_tcp_tree_set_peers(t, node, addresses, secret);
+    return t;
+}
+
+// Whom it calls, in this order, if nobody answers.
+static int order_of(struct gpsh_tcp_tree *t)
+{
+    int n = 0;
+    for (int pe; (pe = gpsh_tree_above(t, t->my_pe, true)) >= 0; n++) {
+        cr_assert(n < MOST && !t->peer[pe].tried, "%d calls %d again", t->my_pe, pe);
+        t->peer[pe].tried = true;
+        order[n] = pe;
+    }
+    return n;
+}
+
 static int rank(int pe) // in the order of all
 {
     return node[pe] * MOST + pe;
 }
 
-// Whom it calls is everybody that comes before it, once.
+// Whom it calls is everybody that comes before it, once; and those that it admits, all others.
 static void check_all(int n_pes)
 {
     for (int me = 0; me < n_pes; me++) {
-        bool called[MOST] = {false};
-        int n = gpsh_tcp_nodes_order(node, n_pes, me, order), before = 0;
-        for (int i = 0; i < n; i++) {
-            cr_assert(!called[order[i]] && rank(order[i]) < rank(me), "%d calls %d", me, order[i]);
-            called[order[i]] = true;
-        }
-        for (int pe = 0; pe < n_pes; pe++)
+        struct gpsh_tcp_tree *t = tree_of(n_pes, me);
+        int n = order_of(t), before = 0;
+        for (int i = 0; i < n; i++)
+            cr_assert_lt(rank(order[i]), rank(me), "%d calls %d", me, order[i]);
+        for (int pe = 0; pe < n_pes; pe++) {
             before += rank(pe) < rank(me);
+            cr_assert_eq(gpsh_tree_comes_after(t, pe), rank(pe) > rank(me), "%d, %d", me, pe);
+        }
         cr_assert_eq(n, before, "%d calls %d of %d", me, n, before);
+        gpsh_tcp_tree_destroy(t);
     }
 }
 
@@ -50,16 +76,17 @@ Test(tcp_nodes, order__any_nodes__all_that_come_before)
     check_all(12);
     spread(60, 20, true);
     check_all(60);
-    spread(700, 350, false);
-    check_all(700);
+    spread(120, 60, false);
+    check_all(120);
 }
 
 static void check_first(int me, const int *first, int n)
 {
-    int all = gpsh_tcp_nodes_order(node, MOST, me, order);
-    cr_assert_geq(all, n);
+    struct gpsh_tcp_tree *t = tree_of(MOST, me);
+    cr_assert_geq(order_of(t), n);
     for (int i = 0; i < n; i++)
         cr_expect_eq(order[i], first[i], "%d calls %d, not %d", me, order[i], first[i]);
+    gpsh_tcp_tree_destroy(t);
 }
 
 Test(tcp_nodes, order__own_node_then_those_above__then_the_others)
@@ -70,6 +97,24 @@ Test(tcp_nodes, order__own_node_then_those_above__then_the_others)
     check_first(1, (const int[]){0}, 1);
     spread(700, 350, true); // node i has PEs i and i + 350
     check_first(652, (const int[]){302, 18, 368, 1, 351, 0, 350, 2, 352}, 9);
+}
+
+// Who looks after a PE that has lost its parent is whom the PE calls.
+Test(tcp_nodes, above__same_for_all_that_know_the_same)
+{
+    spread(60, 20, true);
+    struct gpsh_tcp_tree *t = tree_of(60, 5);
+    for (int pe = 0; pe < 60; pe += 1 + pe % 3)
+        t->peer[pe].died = pe != 5;
+    for (int pe = 0; pe < 60; pe++) {
+        struct gpsh_tcp_tree *other = tree_of(60, pe);
+        for (int dead = 0; dead < 60; dead++)
+            other->peer[dead].died = t->peer[dead].died;
+        if (!t->peer[pe].died)
+            cr_expect_eq(gpsh_tree_above(t, pe, false), gpsh_tree_above(other, pe, true));
+        gpsh_tcp_tree_destroy(other);
+    }
+    gpsh_tcp_tree_destroy(t);
 }
 
 Test(node_watch, open__no_such_interface__sentence)
@@ -102,39 +147,23 @@ uint64_t __wrap_gpsh_clock_ns(void)
     return fake_ns;
 }
 
-enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_tcp_address *, uint64_t);
-enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_tcp_address *address, uint64_t ns)
-{
-    (void)address;
-    (void)ns;
-    return proof == GPSH_TCP_PRESENT ? presence : GPSH_TCP_PRESENT; // whoever listens
-}
-
-enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *,
+enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_uniqueid *,
                                              const struct gpsh_tcp_address *, struct gpsh_hello *,
                                              uint64_t);
-enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *id,
+enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_uniqueid *id,
                                              const struct gpsh_tcp_address *address,
                                              struct gpsh_hello *hello, uint64_t ns)
 {
-    (void)id;
     (void)address;
     (void)hello;
     (void)ns;
-    return proof == GPSH_TCP_PRESENT ? presence : proof;
+    return proof == GPSH_TCP_PRESENT ? presence : id ? proof : GPSH_TCP_PRESENT; // whoever listens
 }
 
 static struct gpsh_tcp_tree *watched_tree(void)
 {
-    const struct gpsh_uniqueid id = {.n_addresses = 1};
-    const uint8_t secret[GPSH_SECRET_BYTES] = {1};
-    struct gpsh_tcp_address here = {.version = 4, .bytes = {127, 0, 0, 1}};
-    struct gpsh_tcp_address *addresses = calloc(2, sizeof *addresses);
-    addresses[0] = addresses[1] = here;
-    struct gpsh_tcp_tree *t = gpsh_tcp_tree_create(&id, 0, 2, &here);
-    cr_assert_not_null(t, "%s", gpsh_last_error());
-    cr_assert_eq(gpsh_tcp_tree_watch_nodes(t, (const int[]){0, 1}, addresses, secret), 0);
-    return t;
+    spread(2, 2, false);
+    return tree_of(2, 0);
 }
 
 static void steps(struct gpsh_tcp_tree *t, int n)
@@ -142,7 +171,7 @@ static void steps(struct gpsh_tcp_tree *t, int n)
     for (; n; n--) {
         fake_ns += 10000000000;
         pthread_mutex_lock(&t->lock);
-        gpsh_tcp_nodes_step(t);
+        gpsh_tree_step(t);
         pthread_mutex_unlock(&t->lock);
     }
 }
@@ -152,12 +181,12 @@ static bool hears_of_death(enum gpsh_tcp_presence at_first, int looks)
     struct gpsh_tcp_tree *t = watched_tree();
     const struct gpsh_tcp_link lost = {.pe = 1};
     presence = at_first;
-    gpsh_tcp_nodes_lost(t, &lost);
+    gpsh_tree_suspect(t, &lost);
     steps(t, looks);
-    cr_assert_not(t->deaths.list[1].died);
+    cr_assert_not(t->peer[1].died);
     presence = GPSH_TCP_ABSENT;
     steps(t, 1);
-    bool died = t->deaths.list[1].died;
+    bool died = t->peer[1].died;
     gpsh_tcp_tree_destroy(t);
     return died;
 }
@@ -176,20 +205,19 @@ static int looks_until_dead(enum gpsh_tcp_presence shown)
     const struct gpsh_tcp_link lost = {.pe = 1};
     int looks = 0;
     proof = shown;
-    gpsh_tcp_nodes_lost(t, &lost);
-    while (looks < 100 && !t->deaths.list[1].died) {
+    gpsh_tree_suspect(t, &lost);
+    while (looks < 100 && !t->peer[1].died) {
         steps(t, 1);
         looks++;
     }
-    bool died = t->deaths.list[1].died;
+    bool died = t->peer[1].died;
     gpsh_tcp_tree_destroy(t);
     return died ? looks : 0;
 }
 
 Test(tcp_nodes, lost__stranger_at_its_port__dead)
 {
-    cr_expect_eq(looks_until_dead(GPSH_TCP_ABSENT), 4, "it spoke as no PE speaks");
-    cr_expect_eq(looks_until_dead(GPSH_TCP_OTHER), 4, "a PE of another job");
+    cr_expect_eq(looks_until_dead(GPSH_TCP_OTHER), 4, "it spoke as this PE does not speak");
     cr_expect_eq(looks_until_dead(GPSH_TCP_HUNG_UP), 6, "twice may be chance");
     cr_expect_eq(looks_until_dead(GPSH_TCP_PRESENT), 0, "it says nothing, or is the PE");
     cr_expect_eq(looks_until_dead(GPSH_TCP_UNSURE), 0);

@@ -4,9 +4,9 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "bootstrap/tcp_connect.h"
-#include "bootstrap/tcp_membership.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/error.h"
 
@@ -22,10 +22,10 @@ uint64_t __wrap_gpsh_clock_ns(void)
     return fake_ns;
 }
 
-enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *,
+enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_uniqueid *,
                                              const struct gpsh_tcp_address *, struct gpsh_hello *,
                                              uint64_t);
-enum gpsh_tcp_presence __wrap_gpsh_tcp_prove(const struct gpsh_uniqueid *id,
+enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_uniqueid *id,
                                              const struct gpsh_tcp_address *address,
                                              struct gpsh_hello *hello, uint64_t ns)
 {
@@ -41,12 +41,16 @@ static struct gpsh_tcp_tree *job(int my_pe)
     const struct gpsh_uniqueid id = {.n_addresses = 1};
     const uint8_t secret[GPSH_SECRET_BYTES] = {1};
     struct gpsh_tcp_address here = {.version = 4, .bytes = {127, 0, 0, 1}};
-    struct gpsh_tcp_address *addresses = calloc(N_PES, sizeof *addresses);
+    struct gpsh_tcp_address addresses[N_PES];
     struct gpsh_tcp_tree *t = gpsh_tcp_tree_create(&id, my_pe, N_PES, &here);
-    cr_assert(t && addresses, "%s", gpsh_last_error());
+    cr_assert(t, "%s", gpsh_last_error());
     for (int pe = 0; pe < N_PES; pe++)
-        addresses[pe].port = (uint16_t)pe;
-    gpsh_tcp_tree_set_addresses(t, addresses, secret);
+        addresses[pe] = (struct gpsh_tcp_address){.version = 4, .port = (uint16_t)pe};
+    for (int pe = 16 * my_pe + 1; pe <= 16 * my_pe + 16; pe++) {
+        int ends[2]; // the other is left open
+        cr_assert(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends) && gpsh_tree_add_link(t, ends[0], pe));
+    }
+    gpsh_tcp_tree_set_peers(t, NULL, addresses, secret);
     return t;
 }
 
@@ -54,6 +58,14 @@ static void die(struct gpsh_tcp_tree *t, int pe)
 {
     pthread_mutex_lock(&t->lock);
     gpsh_tree_note_death(t, pe, "", NULL);
+    struct gpsh_tcp_link **at = &t->links;
+    while (*at && (*at)->pe != pe)
+        at = &(*at)->next;
+    struct gpsh_tcp_link *link = *at;
+    if (link) {
+        *at = link->next;
+        gpsh_tcp_link_destroy(link);
+    }
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -62,8 +74,8 @@ static void pass(struct gpsh_tcp_tree *t, int ms)
 {
     pthread_mutex_lock(&t->lock);
     for (; ms > 0; ms--) {
-        while (gpsh_tcp_sweep_due(t) == 0)
-            gpsh_tcp_sweep_step(t);
+        while (gpsh_tree_due(t) == 0)
+            gpsh_tree_step(t);
         fake_ns += 1000000;
     }
     pthread_mutex_unlock(&t->lock);
@@ -96,7 +108,7 @@ Test(tcp_sweep, pe_whose_parent_lives__is_not_called)
     for (int pe = 17; pe <= 32; pe++)
         cr_expect_geq(called[pe], 2, "PE %d, which does not call: %d", pe, called[pe]);
     cr_expect_eq(calls(0, 16) + calls(33, N_PES - 1), 0);
-    cr_expect_eq(t->deaths.noted, 1);
+    cr_expect_eq(t->n_died, 1);
     gpsh_tcp_tree_destroy(t);
 }
 
@@ -109,9 +121,9 @@ Test(tcp_sweep, parent_and_children_died__all_are_named_in_one_round)
     presence[4] = GPSH_TCP_UNSURE;
     die(t, 0);
     pass(t, 1000);
-    cr_expect_eq(t->deaths.noted, 6);
+    cr_expect_eq(t->n_died, 6);
     for (int pe = 0; pe < N_PES; pe++)
-        cr_expect_eq(t->deaths.list[pe].died,
+        cr_expect_eq(t->peer[pe].died,
                      pe == 0 || pe == 2 || pe == 3 || pe == 16 || pe == 35 || pe == 39, "PE %d",
                      pe);
     gpsh_tcp_tree_destroy(t);
@@ -123,29 +135,25 @@ Test(tcp_sweep, stopped_pe_dies_later__is_named)
     struct gpsh_tcp_tree *t = job(1);
     die(t, 0);
     pass(t, 60000);
-    cr_expect_eq(t->deaths.noted, 1);
+    cr_expect_eq(t->n_died, 1);
     presence[7] = GPSH_TCP_ABSENT;
     pass(t, 31000);
-    cr_expect(t->deaths.list[7].died);
+    cr_expect(t->peer[7].died);
     gpsh_tcp_tree_destroy(t);
 }
 
-// PE 17 may have died when its turn is over: only another round finds it.
-Test(tcp_sweep, death_heard_of_during_a_round__another_round_soon)
+// Its pauses have grown, and some were looked at just now.
+Test(tcp_sweep, death_heard_of_later__all_are_looked_at_soon)
 {
     struct gpsh_tcp_tree *t = job(0);
-    for (int pe = 33; pe < N_PES; pe++)
-        presence[pe] = GPSH_TCP_PRESENT;
     die(t, 2);
-    pass(t, 100000); // pauses have grown
-    for (int ms = 0; ms < 100000 && t->sweep.next < 35; ms++)
-        pass(t, 1);
+    pass(t, 100000);
     for (int pe = 3; pe < N_PES; pe++)
         presence[pe] = GPSH_TCP_ABSENT;
     die(t, 1);
     pass(t, 1000);
     for (int pe = 17; pe < N_PES; pe++)
-        cr_expect(t->deaths.list[pe].died, "PE %d", pe);
+        cr_expect(t->peer[pe].died, "PE %d", pe);
     gpsh_tcp_tree_destroy(t);
 }
 
@@ -155,7 +163,7 @@ Test(tcp_sweep, pes_that_say_nothing__others_are_served_meanwhile)
     die(t, 1);
     pass(t, 310);
     cr_assert_eq(calls(17, 32), 1);
-    cr_expect_gt(gpsh_tcp_sweep_due(t), 0);
+    cr_expect_gt(gpsh_tree_due(t), 0);
     pass(t, 1000);
     cr_expect_geq(calls(17, 32), 16);
     gpsh_tcp_tree_destroy(t);
@@ -167,10 +175,10 @@ Test(tcp_sweep, host_does_not_answer_for_long__has_vanished)
     presence[2] = GPSH_TCP_UNREACHED;
     die(t, 0);
     pass(t, 35000);
-    cr_expect_eq(t->deaths.noted, 1);
+    cr_expect_eq(t->n_died, 1);
     pass(t, 35000);
-    cr_expect_eq(t->deaths.noted, 2);
-    cr_expect_str_eq(t->deaths.list[2].reason, "its host has not answered for 35 s");
+    cr_expect_eq(t->n_died, 2);
+    cr_expect_str_eq(t->peer[2].reason, "its host has not answered for 35 s");
     gpsh_tcp_tree_destroy(t);
 }
 
@@ -182,19 +190,17 @@ Test(tcp_sweep, host_answers_now_and_then__has_not_vanished)
         presence[2] = i % 2 ? GPSH_TCP_PRESENT : GPSH_TCP_UNREACHED;
         pass(t, 30100); // three calls
     }
-    cr_expect_eq(t->deaths.noted, 1);
+    cr_expect_eq(t->n_died, 1);
     gpsh_tcp_tree_destroy(t);
 }
 
-Test(tcp_sweep, root_no_more__calls_no_more)
+// PE 0 looks after those whose parent was PE 2, as long as it lives.
+Test(tcp_sweep, not_the_next_that_lives__calls_nobody)
 {
     struct gpsh_tcp_tree *t = job(1);
-    struct gpsh_tcp_link above = {.pe = 0};
     die(t, 2);
-    t->parent = &above;
     pass(t, 10000);
     cr_expect_eq(calls(0, N_PES - 1), 0);
-    t->parent = NULL;
     die(t, 0);
     pass(t, 200);
     cr_expect_eq(calls(0, N_PES - 1), 0, "orphans have no time to call");
@@ -215,6 +221,6 @@ Test(tcp_sweep, while_pes_leave__who_has_told_is_not_named)
     die(t, 0);
     gpsh_tcp_tree_expect_departures(t, has_told);
     pass(t, 2000);
-    cr_expect(t->deaths.list[6].died && !t->deaths.list[5].died);
+    cr_expect(t->peer[6].died && !t->peer[5].died);
     gpsh_tcp_tree_destroy(t);
 }

@@ -64,7 +64,7 @@ static int connect_plainly(void)
 static int first_death(struct gpsh_tcp_tree *tree)
 {
     pthread_mutex_lock(&tree->lock);
-    int pe = tree->deaths.first;
+    int pe = tree->first_dead;
     pthread_mutex_unlock(&tree->lock);
     return pe;
 }
@@ -128,7 +128,7 @@ Test(tcp_tree, call__caller_says_who_died_and_ends__death)
     close(fd);
     await_links(tree, false);
     cr_expect_eq(first_death(tree), 1);
-    cr_expect(tree->deaths.list[CALLER].died);
+    cr_expect(tree->peer[CALLER].died);
     gpsh_parcel_release(news);
     gpsh_tcp_tree_destroy(tree);
 }
@@ -162,14 +162,14 @@ static int closed_port(struct gpsh_tcp_address *address)
 // The other end of its connection with its parent, PE 0, is *parent.
 static struct gpsh_tcp_tree *create_caller(const struct gpsh_tcp_address *one, int *parent)
 {
-    struct gpsh_tcp_address *addresses = calloc(N_PES, sizeof *addresses);
+    struct gpsh_tcp_address addresses[N_PES] = {0};
     int ends[2];
-    cr_assert(addresses && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+    cr_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
     cr_assert_eq(gpsh_tcp_address_choose("lo", &listens, 1), 1);
     addresses[1] = *one;
     struct gpsh_tcp_tree *tree = gpsh_tcp_tree_create(&id, CALLER, N_PES, &listens);
     cr_assert(tree);
-    gpsh_tcp_tree_set_addresses(tree, addresses, id.secret);
+    gpsh_tcp_tree_set_peers(tree, NULL, addresses, id.secret);
     cr_assert_eq(gpsh_tcp_tree_set_parent(tree, ends[0], 0), 0);
     *parent = ends[1];
     return tree;
@@ -186,10 +186,10 @@ static bool one_died(bool (*has_told)(int pe))
     close(parent);
     for (bool is = false; !is; usleep(1000)) {
         pthread_mutex_lock(&tree->lock);
-        is = tree->deaths.list[0].died && !tree->orphan; // it has called everybody
+        is = tree->peer[0].died && !tree->orphan; // it has called everybody
         pthread_mutex_unlock(&tree->lock);
     }
-    bool died = tree->deaths.list[1].died;
+    bool died = tree->peer[1].died;
     gpsh_tcp_tree_destroy(tree);
     close(held);
     return died;

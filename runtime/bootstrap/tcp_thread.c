@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The thread of each PE that serves its part of the tree, and the tree's beginning and end.
+#define _GNU_SOURCE // pthread_condattr_setclock
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bootstrap/tcp_tree.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/thread.h"
+
+enum { FLUSH_MS = 500, FULL_MS = 20 };
+
+// ------------------------------------------------------------------------------------------
+// connections
+
+static void tree_unlink(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link)
+{
+    struct gpsh_tcp_link **at = &t->links;
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+}
+
+static void tree_order_end(struct gpsh_tcp_tree *t, int status, bool by_exit, const char *why,
+                           const struct gpsh_tcp_link *from)
+{
+    if (!gpsh_tcp_end_order(&t->end, by_exit, status))
+        return;
+    if (from) // else the PE that ordered it has said so
+        GPSH_LOG(ERROR, "bootstrap", "the job ends: %s", why);
+    gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_END, by_exit, (uint32_t)status, why), from);
+}
+
+static void tree_link_frame(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel)
+{
+    struct gpsh_tcp_tree *t = link->owner;
+    const struct gpsh_frame frame = parcel->frame;
+    char text[GPSH_SENTENCE_BYTES];
+    link->unheard = false;
+    if (frame.type == GPSH_FRAME_UP || frame.type == GPSH_FRAME_DOWN) {
+        gpsh_tree_take_bundle(t, link, parcel);
+        return;
+    }
+    gpsh_frame_text(parcel->payload, frame.bytes, text, sizeof text);
+    gpsh_parcel_release(parcel);
+    switch (frame.type) {
+    case GPSH_FRAME_FAIL: gpsh_tree_fail(t, -(int)frame.round, text, link); break;
+    case GPSH_FRAME_DEAD: gpsh_tree_note_death(t, frame.pe, text, link); break;
+    case GPSH_FRAME_END: tree_order_end(t, (int)frame.round, frame.pe, text, link); break;
+    case GPSH_FRAME_BYE:
+        link->left = true;
+        t->left = link->pe + 1;
+        pthread_cond_broadcast(&t->changed);
+        break;
+    default: break;
+    }
+}
+
+static void tree_link_lost(struct gpsh_tcp_link *link, const char *why)
+{
+    struct gpsh_tcp_tree *t = link->owner;
+    tree_unlink(t, link);
+    if (t->parent == link) {
+        t->parent = NULL;
+        t->orphan = !link->left;
+        t->call_ns = 0;
+    }
+    if (!link->left && t->watches)
+        gpsh_tree_suspect(t, link);
+    else if (!link->left && !link->unheard)
+        gpsh_tree_note_death(t, link->pe, why, link);
+    gpsh_tcp_link_destroy(link);
+}
+
+static const struct gpsh_tcp_link_ops link_ops = {.frame = tree_link_frame, .lost = tree_link_lost};
+
+// A PE that calls again has lost a connection that this one still has.
+static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hello *hello,
+                       const struct gpsh_tcp_address *from)
+{
+    struct gpsh_tcp_tree *t = gate->owner;
+    struct gpsh_tcp_link *old = gpsh_tree_link_to(t, hello->pe);
+    bool child = hello->purpose == GPSH_PURPOSE_CHILD && !old && !t->watches && hello->pe > 0 &&
+                 gpsh_tree_parent(hello->pe) == t->my_pe;
+    bool orphan = hello->purpose == GPSH_PURPOSE_ORPHAN && gpsh_tree_comes_after(t, hello->pe);
+    (void)from;
+    if (hello->n_pes != t->n_pes || hello->pe >= t->n_pes || (!child && !orphan)) {
+        close(fd);
+        return;
+    }
+    if (old) {
+        tree_unlink(t, old);
+        gpsh_tcp_link_destroy(old);
+    }
+    struct gpsh_tcp_link *link = gpsh_tree_add_link(t, fd, hello->pe);
+    // It may have given up the call a moment ago. If it has not, it says at once who died; and if
+    // it dies before, it is found by looking after it.
+    if (link)
+        link->unheard = orphan;
+}
+
+// ------------------------------------------------------------------------------------------
+// the thread
+
+// The runtime hears of deaths without the lock: it may end the job then.
+static void tree_tell_deaths(struct gpsh_tcp_tree *t)
+{
+    gpsh_pe_death_fn fn = t->on_death;
+    void *arg = t->on_death_arg;
+    for (int pe = 0; fn && !t->stop && t->n_told < t->n_died; pe = (pe + 1) % t->n_pes) {
+        if (!t->peer[pe].died || t->peer[pe].told)
+            continue;
+        t->peer[pe].told = true;
+        t->n_told++;
+        pthread_mutex_unlock(&t->lock);
+        fn(pe, t->peer[pe].reason, arg);
+        pthread_mutex_lock(&t->lock);
+    }
+}
+
+static int sooner(int ms, int other_ms) // -1: never
+{
+    return ms < 0 || (other_ms >= 0 && other_ms < ms) ? other_ms : ms;
+}
+
+static void *tree_run(void *arg)
+{
+    struct gpsh_tcp_tree *t = arg;
+    pthread_mutex_lock(&t->lock);
+    while (!t->stop) {
+        uint32_t events;
+        bool full = t->gate.accept_error; // to take another connection: callers wait meanwhile
+        int ms = sooner(gpsh_tcp_end_step(&t->end), gpsh_tcp_gate_tick(&t->gate));
+        ms = sooner(ms, gpsh_tree_due(t));
+        t->gate.accept_error = 0;
+        pthread_mutex_unlock(&t->lock);
+        if (full)
+            nanosleep(&(struct timespec){.tv_nsec = FULL_MS * 1000000}, NULL);
+        struct gpsh_tcp_watch *watch = gpsh_tcp_loop_wait(&t->loop, ms, &events);
+        pthread_mutex_lock(&t->lock);
+        if (watch)
+            watch->ready(watch, events);
+        if (!t->stop && gpsh_tree_due(t) == 0)
+            gpsh_tree_step(t);
+        tree_tell_deaths(t);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+// ------------------------------------------------------------------------------------------
+// what others ask
+
+static void tree_free(struct gpsh_tcp_tree *t)
+{
+    while (t->links) {
+        struct gpsh_tcp_link *next = t->links->next;
+        gpsh_tcp_link_destroy(t->links);
+        t->links = next;
+    }
+    gpsh_tcp_gate_close(&t->gate);
+    gpsh_tcp_loop_close(&t->loop);
+    gpsh_parcel_release(t->mine);
+    gpsh_parcel_release(t->bundle);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    free(t->peer);
+    free(t->lowest);
+    free(t);
+}
+
+static int tree_listen(struct gpsh_tcp_tree *t, const struct gpsh_uniqueid *id,
+                       struct gpsh_tcp_address *address)
+{
+    struct gpsh_uniqueid here = *id;
+    here.n_addresses = 1;
+    here.address[0] = *address;
+    here.address[0].port = 0;
+    int error = gpsh_tcp_loop_open(&t->loop);
+    if (error)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no file descriptors to connect the PEs: %s",
+                         strerror(error));
+    int status = gpsh_tcp_gate_open(&t->gate, &t->loop, &here, tree_admit, t);
+    if (status)
+        return status;
+    gpsh_tcp_gate_hold(&t->gate);
+    *address = t->gate.id.address[0];
+    return 0;
+}
+
+struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int my_pe, int n_pes,
+                                           struct gpsh_tcp_address *address)
+{
+    struct gpsh_tcp_tree *t = calloc(1, sizeof *t);
+    struct gpsh_tcp_peer *peer = calloc((size_t)n_pes, sizeof *peer);
+    int *lowest = calloc((size_t)n_pes, sizeof *lowest);
+    pthread_condattr_t clock;
+    if (!t || !peer || !lowest) {
+        gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to connect %d PEs", n_pes);
+        free(t);
+        free(peer);
+        free(lowest);
+        return NULL;
+    }
+    *t = (struct gpsh_tcp_tree){.my_pe = my_pe,
+                                .n_pes = n_pes,
+                                .link_ops = &link_ops,
+                                .peer = peer,
+                                .lowest = lowest,
+                                .first_dead = -1,
+                                .look_ns = UINT64_MAX};
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&t->lock, NULL);
+    for (int pe = 0; pe < n_pes; pe++)
+        peer[pe].node = pe;
+    if (!tree_listen(t, id, address))
+        return t;
+    tree_free(t);
+    return NULL;
+}
+
+int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree)
+{
+    int error = gpsh_thread_start(&tree->thread, "gpushmem-boot", tree_run, tree);
+    tree->running = !error;
+    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s", strerror(error)) : 0;
+}
+
+int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe)
+{
+    pthread_mutex_lock(&tree->lock);
+    tree->parent = gpsh_tree_add_link(tree, fd, pe);
+    bool made = tree->parent != NULL;
+    pthread_mutex_unlock(&tree->lock);
+    return made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a connection");
+}
+
+// Waits until everything is with the kernel, but not long. Where the network may lose a packet, a
+// goodbye has to arrive first: a connection that is closed with something to read is reset, and
+// what it was to send is gone.
+static void tree_flush(struct gpsh_tcp_tree *t)
+{
+    for (int ms = 0; t->running && ms < FLUSH_MS; ms++) {
+        bool pending = false;
+        pthread_mutex_lock(&t->lock);
+        for (const struct gpsh_tcp_link *link = t->links; link; link = link->next)
+            pending |= t->watches ? !gpsh_tcp_link_has_arrived(link) : link->n_out > 0;
+        pthread_mutex_unlock(&t->lock);
+        if (!pending)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree)
+{
+    if (!tree)
+        return;
+    pthread_mutex_lock(&tree->lock);
+    tree->leaving = true;
+    gpsh_tree_flood(tree, gpsh_parcel_create(GPSH_FRAME_BYE, tree->my_pe, 0, 0), NULL);
+    pthread_mutex_unlock(&tree->lock);
+    tree_flush(tree);
+    pthread_mutex_lock(&tree->lock);
+    tree->stop = true;
+    pthread_mutex_unlock(&tree->lock);
+    gpsh_tcp_loop_wake(&tree->loop);
+    if (tree->running)
+        pthread_join(tree->thread, NULL);
+    tree_free(tree);
+}
+
+void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code)
+{
+    pthread_mutex_lock(&tree->lock);
+    gpsh_tree_fail(tree, code, gpsh_last_error(), NULL);
+    pthread_mutex_unlock(&tree->lock);
+}
+
+void gpsh_tcp_tree_on_death(struct gpsh_tcp_tree *tree, gpsh_pe_death_fn fn, void *arg)
+{
+    pthread_mutex_lock(&tree->lock);
+    tree->on_death_arg = arg;
+    tree->on_death = fn;
+    tree_tell_deaths(tree);
+    pthread_mutex_unlock(&tree->lock);
+}
+
+int gpsh_tcp_tree_check(struct gpsh_tcp_tree *tree, const char *what, int ms)
+{
+    enum { LOOK_MS = 20 };
+    int status;
+    do {
+        pthread_mutex_lock(&tree->lock);
+        status = gpsh_tree_fail_dead(tree, what);
+        pthread_mutex_unlock(&tree->lock);
+        if (!status && ms > 0)
+            nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+        ms -= LOOK_MS;
+    } while (!status && ms > 0);
+    return status;
+}
+
+void gpsh_tcp_tree_end_job(struct gpsh_tcp_tree *tree, int status, const char *why,
+                           bool this_one_too)
+{
+    pthread_mutex_lock(&tree->lock);
+    if (this_one_too)
+        tree_order_end(tree, status, false, why, NULL);
+    else
+        gpsh_tree_flood(tree, gpsh_parcel_text(GPSH_FRAME_END, 1, (uint32_t)status, why), NULL);
+    pthread_mutex_unlock(&tree->lock);
+    gpsh_tcp_loop_wake(&tree->loop);
+    if (!this_one_too)
+        tree_flush(tree);
+}
