@@ -94,7 +94,7 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct g
         return Scope::sync();
     Scope::sync();
     if (uint64_t away = gpsh_dev_away(dev, pe)) {
-        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(away, to), (const char *)from, bytes);
+        gpsh_dev_copy<Scope, gpsh_way_put>(gpsh_dev_at(away, to), (const char *)from, bytes);
         Scope::sync();
         if (Scope::rank() == 0)
             gpsh_dev_signal_released(dev, via, signal, value, op, pe);

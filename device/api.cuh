@@ -8,10 +8,10 @@
 #include "gpushmem/impl/signatures.h"
 
 // GPSH_API(return type, name, (parameters), (their names), body): the body sees `dev`.
-#define GPSH_API(RESULT, NAME, PARAMETERS, ARGUMENTS, BODY)                                        \
+#define GPSH_API(RESULT, NAME, PARAMETERS, ARGUMENTS, ...)                                         \
     GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev, GPSH_LIST PARAMETERS)                     \
     {                                                                                              \
-        BODY;                                                                                      \
+        __VA_ARGS__;                                                                               \
     }                                                                                              \
     GPSH_DEV RESULT NAME(GPSH_LIST PARAMETERS)                                                     \
     {                                                                                              \
@@ -19,10 +19,10 @@
     }
 
 // The same without parameters.
-#define GPSH_API_0(RESULT, NAME, BODY)                                                             \
+#define GPSH_API_0(RESULT, NAME, ...)                                                              \
     GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev)                                           \
     {                                                                                              \
-        BODY;                                                                                      \
+        __VA_ARGS__;                                                                               \
     }                                                                                              \
     GPSH_DEV RESULT NAME(void)                                                                     \
     {                                                                                              \
@@ -32,11 +32,11 @@
 // For what a context may do: the same as gpushmem_dev_NAME, and with a context before the
 // parameters as gpushmem_dev_ctx_NAME. The body sees `dev`, as `via` the handle whose rings it
 // uses, and as `pe` a number of the job.
-#define GPSH_API_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, BODY)                                    \
-    GPSH_API(RESULT, gpushmem_dev_##NAME, PARAMETERS, ARGUMENTS, GPSH_VIA_DEFAULT; BODY)           \
+#define GPSH_API_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, ...)                                     \
+    GPSH_API(RESULT, gpushmem_dev_##NAME, PARAMETERS, ARGUMENTS, GPSH_VIA_DEFAULT; __VA_ARGS__)    \
     GPSH_API(RESULT, gpushmem_dev_ctx_##NAME, (struct gpushmem_dev_ctx ctx, GPSH_LIST PARAMETERS), \
              (ctx, GPSH_LIST ARGUMENTS), GPSH_VIA(RESULT, ctx);                                    \
-             BODY)
+             __VA_ARGS__)
 
 // What a refused call returns.
 template <typename T> GPSH_DEV T gpsh_dev_nothing(void)
@@ -53,19 +53,21 @@ template <typename T> GPSH_DEV T gpsh_dev_nothing(void)
 
 // What puts and gets do, by VERB and REST of gpushmem/impl/signatures.h, for elements of SIZE
 // bytes.
-#define GPSH_DO_MOVE(HOW, SCOPE, DEV, VIA, SIZE, ...)                                              \
-    gpsh_dev_##HOW<SCOPE>(DEV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), __VA_ARGS__)
-#define GPSH_DO_put(...)        GPSH_DO_MOVE(put, __VA_ARGS__, pe, true)
-#define GPSH_DO_get(...)        GPSH_DO_MOVE(get, __VA_ARGS__, pe, true)
-#define GPSH_DO_put_nbi(...)    GPSH_DO_MOVE(put, __VA_ARGS__, pe, false)
-#define GPSH_DO_get_nbi(...)    GPSH_DO_MOVE(get, __VA_ARGS__, pe, false)
-#define GPSH_DO_put_signal(...) GPSH_DO_MOVE(put_signal, __VA_ARGS__, sig, signal, sig_op, pe, true)
-#define GPSH_DO_put_signal_nbi(...)                                                                \
-    GPSH_DO_MOVE(put_signal, __VA_ARGS__, sig, signal, sig_op, pe, false)
+#define GPSH_DO_MOVE(WAY, BLOCKING, SCOPE, DEV, VIA, SIZE)                                         \
+    gpsh_dev_move<SCOPE, WAY>(DEV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), pe, BLOCKING)
+#define GPSH_DO_SIGNAL(BLOCKING, SCOPE, DEV, VIA, SIZE)                                            \
+    gpsh_dev_put_signal<SCOPE>(DEV, VIA, dest, source, gpsh_dev_bytes(nelems, SIZE), sig, signal,  \
+                               sig_op, pe, BLOCKING)
+#define GPSH_DO_put(...)            GPSH_DO_MOVE(gpsh_way_put, true, __VA_ARGS__)
+#define GPSH_DO_get(...)            GPSH_DO_MOVE(gpsh_way_get, true, __VA_ARGS__)
+#define GPSH_DO_put_nbi(...)        GPSH_DO_MOVE(gpsh_way_put, false, __VA_ARGS__)
+#define GPSH_DO_get_nbi(...)        GPSH_DO_MOVE(gpsh_way_get, false, __VA_ARGS__)
+#define GPSH_DO_put_signal(...)     GPSH_DO_SIGNAL(true, __VA_ARGS__)
+#define GPSH_DO_put_signal_nbi(...) GPSH_DO_SIGNAL(false, __VA_ARGS__)
 #define GPSH_DO_iput(SCOPE, DEV, VIA, SIZE)                                                        \
-    gpsh_dev_iput<SCOPE>(DEV, VIA, dest, source, dst, sst, nelems, SIZE, pe)
+    gpsh_dev_move_strided<SCOPE, gpsh_way_put>(DEV, VIA, dest, source, dst, sst, nelems, SIZE, pe)
 #define GPSH_DO_iget(SCOPE, DEV, VIA, SIZE)                                                        \
-    gpsh_dev_iget<SCOPE>(DEV, VIA, dest, source, dst, sst, nelems, SIZE, pe)
+    gpsh_dev_move_strided<SCOPE, gpsh_way_get>(DEV, VIA, dest, source, dst, sst, nelems, SIZE, pe)
 
 // What atomics take as value and as comparand, by their form.
 #define GPSH_DO_WORD(DEV, VIA, OP, TYPE, FETCH)                                                    \
@@ -89,12 +91,16 @@ template <typename T> GPSH_DEV T gpsh_dev_nothing(void)
 #define GPSH_RESULT_some                          size_t
 
 // What collectives that move data do.
+#define GPSH_DO_COLL(KIND, WIDTH)                                                                  \
+    gpsh_dev_coll_op(GPUSHMEM_COLL_##KIND, team, dest, source, nelems, WIDTH)
 #define GPSH_DO_ROOT(SCOPE, DEV, KIND, WIDTH)                                                      \
-    gpsh_dev_collective<SCOPE>(DEV, GPUSHMEM_COLL_##KIND, team, dest, source, nelems, WIDTH, root)
+    gpsh_dev_collective<SCOPE>(DEV, GPSH_DO_COLL(KIND, WIDTH), root)
 #define GPSH_DO_PART(SCOPE, DEV, KIND, WIDTH)                                                      \
-    gpsh_dev_collective<SCOPE>(DEV, GPUSHMEM_COLL_##KIND, team, dest, source, nelems, WIDTH)
+    gpsh_dev_collective<SCOPE>(DEV, GPSH_DO_COLL(KIND, WIDTH))
 #define GPSH_DO_APART(SCOPE, DEV, KIND, WIDTH)                                                     \
-    gpsh_dev_collective_strided<SCOPE>(DEV, team, dest, source, dst, sst, nelems, WIDTH)
+    gpsh_dev_collective_strided<SCOPE>(DEV, GPSH_DO_COLL(KIND, WIDTH), dst, sst)
+#define GPSH_DO_FOLD(SCOPE, DEV, KIND, WIDTH, NUMBER, FOLD)                                        \
+    gpsh_dev_collective_fold<SCOPE>(DEV, GPSH_DO_COLL(KIND, WIDTH), NUMBER, GPUSHMEM_COLL_##FOLD)
 
 // X(SUFFIX, SCOPE, arguments...) for thread, warp and block.
 #define GPSH_SCOPES(X, ...)                                                                        \

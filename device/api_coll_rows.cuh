@@ -29,9 +29,7 @@ GPUSHMEM_RMA_TYPES(GPSH_API_TYPE)
 #define GPSH_API_FOLD(SUFFIX, SCOPE, NAME, KIND, TYPE, NUMBER, FOLD)                               \
     GPSH_API(int, gpushmem_dev_##NAME##SUFFIX, (gpushmem_team_t team, GPSH_P_PART(TYPE, )),        \
              (team, GPSH_A_PART(dest, source, )),                                                  \
-             return gpsh_dev_collective_fold<SCOPE>(dev, GPUSHMEM_COLL_##KIND, team, dest, source, \
-                                                    nelems, sizeof(TYPE), NUMBER,                  \
-                                                    GPUSHMEM_COLL_##FOLD))
+             return GPSH_DO_FOLD(SCOPE, dev, KIND, sizeof(TYPE), NUMBER, FOLD))
 #define GPSH_API_FOLD_OF(OP, KIND, FOLD, NAME, TYPE, NUMBER)                                       \
     GPSH_SCOPES(GPSH_API_FOLD, NAME##_##OP, KIND, TYPE, NUMBER, FOLD)
 #define GPSH_API_SUMS(NAME, TYPE, NUMBER) GPSH_COLLS_OF_SUMS(GPSH_API_FOLD_OF, NAME, TYPE, NUMBER)

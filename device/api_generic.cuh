@@ -9,40 +9,17 @@
 #include "gpushmem/impl/distinct_types.h"
 
 // Which types a family of calls has, so that a wrong one ends in one sentence.
-template <typename T> struct gpsh_dev_in_rma {
-    enum { is = false };
-};
-template <typename T> struct gpsh_dev_in_extended {
-    enum { is = false };
-};
-template <typename T> struct gpsh_dev_in_amo {
-    enum { is = false };
-};
-template <typename T> struct gpsh_dev_in_bitwise {
-    enum { is = false };
-};
-template <typename T> struct gpsh_dev_in_sync {
-    enum { is = false };
-};
-#define GPSH_IS(FAMILY, TYPE)                                                                      \
-    template <> struct gpsh_dev_in_##FAMILY<TYPE> {                                                \
-        enum { is = true };                                                                        \
-    };
-#define GPSH_IS_RMA(NAME, TYPE, A, B)      GPSH_IS(rma, TYPE)
-#define GPSH_IS_EXTENDED(NAME, TYPE, A, B) GPSH_IS(extended, TYPE)
-#define GPSH_IS_AMO(NAME, TYPE, A, B)      GPSH_IS(amo, TYPE)
-#define GPSH_IS_BITWISE(NAME, TYPE, A, B)  GPSH_IS(bitwise, TYPE)
-#define GPSH_IS_SYNC(NAME, TYPE, A, B)     GPSH_IS(sync, TYPE)
-GPUSHMEM_DISTINCT_RMA_TYPES(GPSH_IS_RMA, , )
-GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(GPSH_IS_EXTENDED, , )
-GPUSHMEM_DISTINCT_AMO_TYPES(GPSH_IS_AMO, , )
-GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPSH_IS_BITWISE, , )
-GPUSHMEM_DISTINCT_SYNC_TYPES(GPSH_IS_SYNC, , )
-#undef GPSH_IS_SYNC
-#undef GPSH_IS_BITWISE
-#undef GPSH_IS_AMO
-#undef GPSH_IS_EXTENDED
-#undef GPSH_IS_RMA
+template <typename T> constexpr bool gpsh_dev_in_rma = false;
+template <typename T> constexpr bool gpsh_dev_in_extended = false;
+template <typename T> constexpr bool gpsh_dev_in_amo = false;
+template <typename T> constexpr bool gpsh_dev_in_bitwise = false;
+template <typename T> constexpr bool gpsh_dev_in_sync = false;
+#define GPSH_IS(NAME, TYPE, FAMILY, B) template <> constexpr bool gpsh_dev_in_##FAMILY<TYPE> = true;
+GPUSHMEM_DISTINCT_RMA_TYPES(GPSH_IS, rma, )
+GPUSHMEM_DISTINCT_AMO_EXTENDED_TYPES(GPSH_IS, extended, )
+GPUSHMEM_DISTINCT_AMO_TYPES(GPSH_IS, amo, )
+GPUSHMEM_DISTINCT_AMO_BITWISE_TYPES(GPSH_IS, bitwise, )
+GPUSHMEM_DISTINCT_SYNC_TYPES(GPSH_IS, sync, )
 #undef GPSH_IS
 
 // A parameter that does not take part in finding T: a value may be of another arithmetic type.
@@ -51,20 +28,20 @@ template <typename T> struct gpsh_dev_same {
 };
 
 #define GPSH_WANTS_RMA                                                                             \
-    static_assert(gpsh_dev_in_rma<T>::is, "gpushmem: elements of this type have no put and get; "  \
-                                          "gpushmem_dev_putmem and gpushmem_dev_getmem take any "  \
-                                          "type and count bytes")
+    static_assert(gpsh_dev_in_rma<T>, "gpushmem: elements of this type have no put and get; "      \
+                                      "gpushmem_dev_putmem and gpushmem_dev_getmem take any "      \
+                                      "type and count bytes")
 #define GPSH_WANTS(FAMILY)                                                                         \
-    static_assert(gpsh_dev_in_##FAMILY<T>::is,                                                     \
+    static_assert(gpsh_dev_in_##FAMILY<T>,                                                         \
                   "gpushmem: this call has no form for words of this type; see gpushmem/types.h")
 
 // GPSH_API for a template over the element type T.
-#define GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, BODY)                             \
+#define GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, ...)                              \
     template <typename T>                                                                          \
     GPSH_DEV RESULT NAME(const struct gpushmem_dev &dev, GPSH_LIST PARAMETERS)                     \
     {                                                                                              \
         CHECK;                                                                                     \
-        BODY;                                                                                      \
+        __VA_ARGS__;                                                                               \
     }                                                                                              \
     template <typename T> GPSH_DEV RESULT NAME(GPSH_LIST PARAMETERS)                               \
     {                                                                                              \
@@ -72,11 +49,11 @@ template <typename T> struct gpsh_dev_same {
     }
 
 // GPSH_API_CTX for a template, where a context may come first.
-#define GPSH_GENERIC_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, BODY)                         \
-    GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, GPSH_VIA_DEFAULT; BODY)               \
+#define GPSH_GENERIC_CTX(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, ...)                          \
+    GPSH_GENERIC(RESULT, NAME, PARAMETERS, ARGUMENTS, CHECK, GPSH_VIA_DEFAULT; __VA_ARGS__)        \
     GPSH_GENERIC(RESULT, NAME, (struct gpushmem_dev_ctx ctx, GPSH_LIST PARAMETERS),                \
                  (ctx, GPSH_LIST ARGUMENTS), CHECK, GPSH_VIA(RESULT, ctx);                         \
-                 BODY)
+                 __VA_ARGS__)
 
 // ---- Put and get ----
 
@@ -103,39 +80,29 @@ GPSH_GENERIC_CTX(T, gpushmem_dev_g, (const T *source, int pe), (source, pe), GPS
 
 // ---- Atomics ----
 
-#define GPSH_GENERIC_UPDATE(RESULT, NAME, FAMILY, AMO, FETCH)                                      \
-    GPSH_GENERIC_CTX(                                                                              \
-        RESULT, gpushmem_dev_atomic_##NAME,                                                        \
-        (T * dest, typename gpsh_dev_same<T>::type value, int pe), (dest, value, pe),              \
-        GPSH_WANTS(FAMILY),                                                                        \
-        return (RESULT)gpsh_dev_amo_typed<T>(dev, via, AMO, dest, value, (T)0, pe, FETCH))
-GPSH_GENERIC_UPDATE(void, set, extended, GPUSHMEM_AMO_SET, false)
-GPSH_GENERIC_UPDATE(T, swap, extended, GPUSHMEM_AMO_SWAP, true)
-GPSH_GENERIC_UPDATE(void, add, amo, GPUSHMEM_AMO_ADD, false)
-GPSH_GENERIC_UPDATE(T, fetch_add, amo, GPUSHMEM_AMO_ADD, true)
-GPSH_GENERIC_UPDATE(void, and, bitwise, GPUSHMEM_AMO_AND, false)
-GPSH_GENERIC_UPDATE(T, fetch_and, bitwise, GPUSHMEM_AMO_AND, true)
-GPSH_GENERIC_UPDATE(void, or, bitwise, GPUSHMEM_AMO_OR, false)
-GPSH_GENERIC_UPDATE(T, fetch_or, bitwise, GPUSHMEM_AMO_OR, true)
-GPSH_GENERIC_UPDATE(void, xor, bitwise, GPUSHMEM_AMO_XOR, false)
-GPSH_GENERIC_UPDATE(T, fetch_xor, bitwise, GPUSHMEM_AMO_XOR, true)
+// The parameters of each form.
+#define GPSH_G_WORD  const T *source, int pe
+#define GPSH_G_COUNT T *dest, int pe
+#define GPSH_G_VALUE T *dest, typename gpsh_dev_same<T>::type value, int pe
+#define GPSH_G_COMPARE                                                                             \
+    T *dest, typename gpsh_dev_same<T>::type cond, typename gpsh_dev_same<T>::type value, int pe
+#define GPSH_GENERIC_FETCH(NAME, FORM, OP, FAMILY)                                                 \
+    GPSH_GENERIC_CTX(T, gpushmem_dev_atomic_##NAME, (GPSH_G_##FORM),                               \
+                     (GPSH_A_##FORM(dest, source, )), GPSH_WANTS(FAMILY),                          \
+                     return GPSH_DO_##FORM(dev, via, GPUSHMEM_AMO_##OP, T, true))
+#define GPSH_GENERIC_UPDATE(NAME, FORM, OP, FAMILY)                                                \
+    GPSH_GENERIC_CTX(void, gpushmem_dev_atomic_##NAME, (GPSH_G_##FORM),                            \
+                     (GPSH_A_##FORM(dest, source, )), GPSH_WANTS(FAMILY),                          \
+                     GPSH_DO_##FORM(dev, via, GPUSHMEM_AMO_##OP, T, false))
+GPSH_EXTENDED_ATOMICS(GPSH_GENERIC_FETCH, GPSH_GENERIC_UPDATE, extended)
+GPSH_ATOMICS(GPSH_GENERIC_FETCH, GPSH_GENERIC_UPDATE, amo)
+GPSH_BITWISE_ATOMICS(GPSH_GENERIC_FETCH, GPSH_GENERIC_UPDATE, bitwise)
 #undef GPSH_GENERIC_UPDATE
-
-GPSH_GENERIC_CTX(void, gpushmem_dev_atomic_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
-                 gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe, false))
-GPSH_GENERIC_CTX(T, gpushmem_dev_atomic_fetch_inc, (T * dest, int pe), (dest, pe), GPSH_WANTS(amo),
-                 return gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_ADD, dest, (T)1, (T)0, pe,
-                                              true))
-GPSH_GENERIC_CTX(T, gpushmem_dev_atomic_fetch, (const T *source, int pe), (source, pe),
-                 GPSH_WANTS(extended),
-                 return gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_FETCH, (T *)source, (T)0, (T)0,
-                                              pe, true))
-GPSH_GENERIC_CTX(T, gpushmem_dev_atomic_compare_swap,
-                 (T * dest, typename gpsh_dev_same<T>::type cond,
-                  typename gpsh_dev_same<T>::type value, int pe),
-                 (dest, cond, value, pe), GPSH_WANTS(amo),
-                 return gpsh_dev_amo_typed<T>(dev, via, GPUSHMEM_AMO_CSWAP, dest, value, cond, pe,
-                                              true))
+#undef GPSH_GENERIC_FETCH
+#undef GPSH_G_COMPARE
+#undef GPSH_G_VALUE
+#undef GPSH_G_COUNT
+#undef GPSH_G_WORD
 
 // ---- Waiting; the words may be volatile ----
 

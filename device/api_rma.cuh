@@ -43,12 +43,14 @@ GPSH_API_CTX(void, putmem_bulk,
              (void *dest, const void *source, size_t bytes, int pe, void *shared,
               size_t shared_bytes),
              (dest, source, bytes, pe, shared, shared_bytes),
-             gpsh_dev_put_bulk(dev, via, dest, source, bytes, pe, shared, shared_bytes))
+             gpsh_dev_move_bulk<gpsh_way_put>(dev, via, dest, source, bytes, pe, shared,
+                                              shared_bytes))
 GPSH_API_CTX(void, getmem_bulk,
              (void *dest, const void *source, size_t bytes, int pe, void *shared,
               size_t shared_bytes),
              (dest, source, bytes, pe, shared, shared_bytes),
-             gpsh_dev_get_bulk(dev, via, dest, source, bytes, pe, shared, shared_bytes))
+             gpsh_dev_move_bulk<gpsh_way_get>(dev, via, dest, source, bytes, pe, shared,
+                                              shared_bytes))
 
 // ---- Atomics ----
 

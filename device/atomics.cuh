@@ -395,57 +395,33 @@ GPSH_DEV T gpsh_dev_atomic(void *target, enum gpushmem_amo amo, T operand, T com
 }
 
 // The same, nobody wants the previous value: a GPU does not wait for it then.
-GPSH_DEV void gpsh_dev_reduce64(void *target, enum gpushmem_amo amo, uint64_t operand)
-{
 #if defined(__CUDA_ARCH__)
-    switch (amo) {
-    case GPUSHMEM_AMO_ADD:
-        asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(target), "l"(operand)
-                     : "memory");
+#define GPSH_DEV_RED(amo, what, bits)                                                              \
+    case GPUSHMEM_AMO_##amo:                                                                       \
+        asm volatile("red.relaxed.sys.global." what #bits " [%0], %1;" ::"l"(target),              \
+                     GPSH_DEV_REGISTER##bits(operand)                                              \
+                     : "memory");                                                                  \
         return;
-    case GPUSHMEM_AMO_AND:
-        asm volatile("red.relaxed.sys.global.and.b64 [%0], %1;" ::"l"(target), "l"(operand)
-                     : "memory");
-        return;
-    case GPUSHMEM_AMO_OR:
-        asm volatile("red.relaxed.sys.global.or.b64 [%0], %1;" ::"l"(target), "l"(operand)
-                     : "memory");
-        return;
-    case GPUSHMEM_AMO_XOR:
-        asm volatile("red.relaxed.sys.global.xor.b64 [%0], %1;" ::"l"(target), "l"(operand)
-                     : "memory");
-        return;
-    default: break;
+#define GPSH_DEV_REDS(bits)                                                                        \
+    switch (amo) {                                                                                 \
+        GPSH_DEV_RED(ADD, "add.u", bits)                                                           \
+        GPSH_DEV_RED(AND, "and.b", bits)                                                           \
+        GPSH_DEV_RED(OR, "or.b", bits)                                                             \
+        GPSH_DEV_RED(XOR, "xor.b", bits)                                                           \
+    default: break;                                                                                \
     }
+#else
+#define GPSH_DEV_REDS(bits)
 #endif
-    gpsh_dev_atomic<uint64_t>(target, amo, operand, 0);
-}
-
-GPSH_DEV void gpsh_dev_reduce32(void *target, enum gpushmem_amo amo, uint32_t operand)
-{
-#if defined(__CUDA_ARCH__)
-    switch (amo) {
-    case GPUSHMEM_AMO_ADD:
-        asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(target), "r"(operand)
-                     : "memory");
-        return;
-    case GPUSHMEM_AMO_AND:
-        asm volatile("red.relaxed.sys.global.and.b32 [%0], %1;" ::"l"(target), "r"(operand)
-                     : "memory");
-        return;
-    case GPUSHMEM_AMO_OR:
-        asm volatile("red.relaxed.sys.global.or.b32 [%0], %1;" ::"l"(target), "r"(operand)
-                     : "memory");
-        return;
-    case GPUSHMEM_AMO_XOR:
-        asm volatile("red.relaxed.sys.global.xor.b32 [%0], %1;" ::"l"(target), "r"(operand)
-                     : "memory");
-        return;
-    default: break;
+#define GPSH_DEV_REDUCE(bits)                                                                      \
+    GPSH_DEV void gpsh_dev_reduce##bits(void *target, enum gpushmem_amo amo,                       \
+                                        uint##bits##_t operand)                                    \
+    {                                                                                              \
+        GPSH_DEV_REDS(bits)                                                                        \
+        gpsh_dev_atomic<uint##bits##_t>(target, amo, operand, 0);                                  \
     }
-#endif
-    gpsh_dev_atomic<uint32_t>(target, amo, operand, 0);
-}
+GPSH_DEV_REDUCE(64)
+GPSH_DEV_REDUCE(32)
 
 // ---- Time and patience ----
 

@@ -138,29 +138,20 @@ GPSH_DEV void gpsh_dev_copy_bulk(char *to, const char *from, size_t bytes, char 
 
 #endif
 
-GPSH_DEV void gpsh_dev_put_bulk(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
-                                void *to, const void *from, size_t bytes, int pe, void *shared,
-                                size_t shared_bytes)
+template <class Way>
+GPSH_DEV void gpsh_dev_move_bulk(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                 void *to, const void *from, size_t bytes, int pe, void *shared,
+                                 size_t shared_bytes)
 {
+    const void *remote = Way::is_put ? to : from;
     char *direct =
-        bytes && (unsigned)pe < (unsigned)dev.n_pes ? gpsh_dev_direct(dev, to, pe) : nullptr;
-    if (direct && gpsh_dev_check(dev, to, bytes, pe))
-        gpsh_dev_copy_bulk<gpsh_from_here>(direct, (const char *)from, bytes, (char *)shared,
-                                           shared_bytes);
+        bytes && (unsigned)pe < (unsigned)dev.n_pes ? gpsh_dev_direct(dev, remote, pe) : nullptr;
+    if (direct && gpsh_dev_check(dev, remote, bytes, pe))
+        gpsh_dev_copy_bulk<Way>(Way::is_put ? direct : (char *)to,
+                                Way::is_put ? (const char *)from : direct, bytes, (char *)shared,
+                                shared_bytes);
     else if (!direct)
-        gpsh_dev_put<gpsh_scope_thread>(dev, via, to, from, bytes, pe, true);
-}
-
-GPSH_DEV void gpsh_dev_get_bulk(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
-                                void *to, const void *from, size_t bytes, int pe, void *shared,
-                                size_t shared_bytes)
-{
-    char *direct =
-        bytes && (unsigned)pe < (unsigned)dev.n_pes ? gpsh_dev_direct(dev, from, pe) : nullptr;
-    if (direct && gpsh_dev_check(dev, from, bytes, pe))
-        gpsh_dev_copy_bulk<gpsh_from_peer>((char *)to, direct, bytes, (char *)shared, shared_bytes);
-    else if (!direct)
-        gpsh_dev_get<gpsh_scope_thread>(dev, via, to, from, bytes, pe, true);
+        gpsh_dev_move<gpsh_scope_thread, Way>(dev, via, to, from, bytes, pe, true);
 }
 
 #endif

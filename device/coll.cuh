@@ -169,10 +169,8 @@ GPSH_DEV int gpsh_dev_team_meet(const struct gpushmem_dev &dev, gpushmem_team_t 
     return gpsh_dev_caller<Scope>::meet(dev, team, quiet);
 }
 
-template <class Scope>
-GPSH_DEV int gpsh_dev_collective(const struct gpushmem_dev &dev, int kind, gpushmem_team_t team,
-                                 void *dest, const void *source, uint64_t n, uint32_t width,
-                                 int root = 0)
+GPSH_DEV struct gpushmem_coll_op gpsh_dev_coll_op(int kind, gpushmem_team_t team, void *dest,
+                                                  const void *source, uint64_t n, uint32_t width)
 {
     struct gpushmem_coll_op op = {};
     op.team = team;
@@ -181,39 +179,30 @@ GPSH_DEV int gpsh_dev_collective(const struct gpushmem_dev &dev, int kind, gpush
     op.source = source;
     op.n = n;
     op.width = width;
+    return op;
+}
+
+template <class Scope>
+GPSH_DEV int gpsh_dev_collective(const struct gpushmem_dev &dev, struct gpushmem_coll_op op,
+                                 int root = 0)
+{
     op.root = root;
     return gpsh_dev_caller<Scope>::run(dev, op);
 }
 
 template <class Scope>
-GPSH_DEV int gpsh_dev_collective_fold(const struct gpushmem_dev &dev, int kind,
-                                      gpushmem_team_t team, void *dest, const void *source,
-                                      uint64_t n, uint32_t width, int type, int fold)
+GPSH_DEV int gpsh_dev_collective_fold(const struct gpushmem_dev &dev, struct gpushmem_coll_op op,
+                                      int type, int fold)
 {
-    struct gpushmem_coll_op op = {};
-    op.team = team;
-    op.kind = (uint8_t)kind;
     op.type = (uint8_t)type;
     op.fold = (uint8_t)fold;
-    op.dest = dest;
-    op.source = source;
-    op.n = n;
-    op.width = width;
     return gpsh_dev_caller<Scope>::run(dev, op);
 }
 
 template <class Scope>
-GPSH_DEV int gpsh_dev_collective_strided(const struct gpushmem_dev &dev, gpushmem_team_t team,
-                                         void *dest, const void *source, ptrdiff_t dst,
-                                         ptrdiff_t sst, uint64_t n, uint32_t width)
+GPSH_DEV int gpsh_dev_collective_strided(const struct gpushmem_dev &dev, struct gpushmem_coll_op op,
+                                         ptrdiff_t dst, ptrdiff_t sst)
 {
-    struct gpushmem_coll_op op = {};
-    op.team = team;
-    op.kind = GPUSHMEM_COLL_ALLTOALLS;
-    op.dest = dest;
-    op.source = source;
-    op.n = n;
-    op.width = width;
     op.dest_stride = dst;
     op.source_stride = sst;
     return gpsh_dev_caller<Scope>::run(dev, op);

@@ -187,11 +187,11 @@ GPSH_DEV_CALL void gpsh_dev_coll_copy(char *to, const char *from, uint64_t bytes
 #if defined(__CUDACC__)
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
     if (apart % 16 == 0)
-        gpsh_dev_copy_aligned<gpsh_from_peer, gpsh_dev_word128, 8>(to, from, bytes, lane, lanes);
+        gpsh_dev_copy_aligned<gpsh_way_get, gpsh_dev_word128, 8>(to, from, bytes, lane, lanes);
     else if (apart % 4 == 0)
-        gpsh_dev_copy_aligned<gpsh_from_peer, gpsh_dev_word32, 8>(to, from, bytes, lane, lanes);
+        gpsh_dev_copy_aligned<gpsh_way_get, gpsh_dev_word32, 8>(to, from, bytes, lane, lanes);
     else
-        gpsh_dev_copy_words<gpsh_from_peer, char, 8>(to, from, bytes, lane, lanes);
+        gpsh_dev_copy_words<gpsh_way_get, char, 8>(to, from, bytes, lane, lanes);
 #else
     uint64_t piece = (bytes / lanes + 64) / 64 * 64, first = piece * lane;
     if (first < bytes)

@@ -27,7 +27,6 @@
     X(short, short, 4, 8)                                                                          \
     X(ushort, unsigned short, 4, 8)                                                                \
     X(int, int, 8, 16)                                                                             \
-    X(uint, unsigned, 8, 16)                                                                       \
     X(long, long, 16, 16)                                                                          \
     X(ulong, unsigned long, 16, 16)                                                                \
     X(longlong, long long, 16, 16)                                                                 \
@@ -59,8 +58,7 @@
     {                                                                                              \
         return {x, y, z, w};                                                                       \
     }
-GPSH_EMU_VECTORS(GPSH_EMU_VECTOR)
-#define GPSH_EMU_VECTOR3(NAME, TYPE)                                                               \
+#define GPSH_EMU_VECTOR3(NAME, TYPE, ALIGN2, ALIGN4)                                               \
     struct NAME##3                                                                                 \
     {                                                                                              \
         TYPE x, y, z;                                                                              \
@@ -69,17 +67,9 @@ GPSH_EMU_VECTORS(GPSH_EMU_VECTOR)
     {                                                                                              \
         return {x, y, z};                                                                          \
     }
-GPSH_EMU_VECTOR3(char, signed char)
-GPSH_EMU_VECTOR3(uchar, unsigned char)
-GPSH_EMU_VECTOR3(short, short)
-GPSH_EMU_VECTOR3(ushort, unsigned short)
-GPSH_EMU_VECTOR3(int, int)
-GPSH_EMU_VECTOR3(long, long)
-GPSH_EMU_VECTOR3(ulong, unsigned long)
-GPSH_EMU_VECTOR3(longlong, long long)
-GPSH_EMU_VECTOR3(ulonglong, unsigned long long)
-GPSH_EMU_VECTOR3(float, float)
-GPSH_EMU_VECTOR3(double, double)
+GPSH_EMU_VECTORS(GPSH_EMU_VECTOR)
+GPSH_EMU_VECTORS(GPSH_EMU_VECTOR3)
+GPSH_EMU_VECTOR(uint, unsigned, 8, 16) // emu.hpp has uint3
 inline uint3 make_uint3(unsigned x, unsigned y, unsigned z)
 {
     return {x, y, z};

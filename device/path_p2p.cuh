@@ -22,7 +22,8 @@ GPSH_DEV void gpsh_dev_store_small(void *to, uint64_t value, size_t bytes)
 
 // Which way a copy goes, and how it accesses words. Puts: from any memory here, which may be local
 // or shared, to a peer.
-struct gpsh_from_here {
+struct gpsh_way_put {
+    static constexpr bool is_put = true;
     template <typename W> static __device__ __forceinline__ W load(const W *from)
     {
         return *from;
@@ -35,7 +36,8 @@ struct gpsh_from_here {
 
 // Gets: from a peer, whose words change without this multiprocessor's cache hearing of it, to any
 // memory here.
-struct gpsh_from_peer {
+struct gpsh_way_get {
+    static constexpr bool is_put = false;
     template <typename W> static __device__ __forceinline__ W load(const W *from)
     {
         W word;

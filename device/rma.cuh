@@ -10,65 +10,44 @@
 // Warp and block calls begin and end with a barrier of the scope: what its threads wrote before is
 // in the source, and after the call any of them may fence, quiet or reuse the buffers. A call that
 // has nothing to move has the same barriers.
-template <class Scope>
-GPSH_DEV void gpsh_dev_put(const struct gpushmem_dev &dev, const struct gpushmem_dev &via, void *to,
-                           const void *from, size_t bytes, int pe, bool blocking)
+template <class Scope, class Way>
+GPSH_DEV void gpsh_dev_move(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                            void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
-    if (!bytes || !gpsh_dev_check(dev, to, bytes, pe))
+    const void *remote = Way::is_put ? to : from;
+    if (!bytes || !gpsh_dev_check(dev, remote, bytes, pe))
         return Scope::sync();
     Scope::sync();
-    if (uint64_t away = gpsh_dev_away(dev, pe))
-        gpsh_dev_copy<Scope, gpsh_from_here>(gpsh_dev_at(away, to), (const char *)from, bytes);
-    else if (Scope::rank() == 0)
-        gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking);
+    if (uint64_t away = gpsh_dev_away(dev, pe)) {
+        char *there = gpsh_dev_at(away, remote);
+        gpsh_dev_copy<Scope, Way>(Way::is_put ? there : (char *)to,
+                                  Way::is_put ? (const char *)from : there, bytes);
+    } else if (Scope::rank() == 0) {
+        Way::is_put ? gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking)
+                    : gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
+    }
     Scope::sync();
 }
 
-template <class Scope>
-GPSH_DEV void gpsh_dev_get(const struct gpushmem_dev &dev, const struct gpushmem_dev &via, void *to,
-                           const void *from, size_t bytes, int pe, bool blocking)
+template <class Scope, class Way>
+GPSH_DEV void gpsh_dev_move_strided(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                    void *to, const void *from, ptrdiff_t to_stride,
+                                    ptrdiff_t from_stride, size_t n, size_t size, int pe)
 {
-    if (!bytes || !gpsh_dev_check(dev, from, bytes, pe))
+    const void *remote = Way::is_put ? to : from, *local = Way::is_put ? from : to;
+    const ptrdiff_t stride = Way::is_put ? to_stride : from_stride;
+    if (!n || !gpsh_dev_check(dev, remote, gpsh_dev_span(n, stride, size), pe))
         return Scope::sync();
     Scope::sync();
-    if (uint64_t away = gpsh_dev_away(dev, pe))
-        gpsh_dev_copy<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(away, from), bytes);
-    else if (Scope::rank() == 0)
-        gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
-    Scope::sync();
-}
-
-template <class Scope>
-GPSH_DEV void gpsh_dev_iput(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
-                            void *to, const void *from, ptrdiff_t to_stride, ptrdiff_t from_stride,
-                            size_t n, size_t size, int pe)
-{
-    if (!n || !gpsh_dev_check(dev, to, gpsh_dev_span(n, to_stride, size), pe))
-        return Scope::sync();
-    Scope::sync();
-    if (uint64_t away = gpsh_dev_away(dev, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_here>(gpsh_dev_at(away, to), (const char *)from,
-                                                     to_stride, from_stride, n, size);
-    else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IPUT, to, from, to_stride, from_stride, n,
-                              size, pe);
-    Scope::sync();
-}
-
-template <class Scope>
-GPSH_DEV void gpsh_dev_iget(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
-                            void *to, const void *from, ptrdiff_t to_stride, ptrdiff_t from_stride,
-                            size_t n, size_t size, int pe)
-{
-    if (!n || !gpsh_dev_check(dev, from, gpsh_dev_span(n, from_stride, size), pe))
-        return Scope::sync();
-    Scope::sync();
-    if (uint64_t away = gpsh_dev_away(dev, pe))
-        gpsh_dev_copy_strided<Scope, gpsh_from_peer>((char *)to, gpsh_dev_at(away, from), to_stride,
-                                                     from_stride, n, size);
-    else if (Scope::rank() == 0)
-        gpsh_dev_ring_strided(*via.self, GPUSHMEM_CMD_IGET, from, to, to_stride, from_stride, n,
-                              size, pe);
+    if (uint64_t away = gpsh_dev_away(dev, pe)) {
+        char *there = gpsh_dev_at(away, remote);
+        gpsh_dev_copy_strided<Scope, Way>(Way::is_put ? there : (char *)to,
+                                          Way::is_put ? (const char *)from : there, to_stride,
+                                          from_stride, n, size);
+    } else if (Scope::rank() == 0) {
+        gpsh_dev_ring_strided(*via.self, Way::is_put ? GPUSHMEM_CMD_IPUT : GPUSHMEM_CMD_IGET,
+                              remote, local, to_stride, from_stride, n, size, pe);
+    }
     Scope::sync();
 }
 
@@ -89,7 +68,7 @@ GPSH_DEV_CALL uint64_t gpsh_dev_load_bytes(const char *from, size_t bytes)
 {
     uint64_t bits = 0;
     for (size_t i = 0; i < bytes; i++)
-        bits |= (uint64_t)gpsh_from_peer::load((const uint8_t *)from + i) << 8 * i;
+        bits |= (uint64_t)gpsh_way_get::load((const uint8_t *)from + i) << 8 * i;
     return bits;
 }
 
@@ -107,7 +86,7 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struc
             return gpsh_dev_load32_value_sys(direct);
         if (bytes == 2 && !((uintptr_t)from & 1))
             return gpsh_dev_load16_value_sys(direct);
-        return bytes == 1 ? gpsh_from_peer::load((const uint8_t *)direct)
+        return bytes == 1 ? gpsh_way_get::load((const uint8_t *)direct)
                           : gpsh_dev_load_bytes(direct, bytes);
     }
     return gpsh_dev_ring_get_value(via, from, bytes, pe);

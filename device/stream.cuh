@@ -36,10 +36,12 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
     const struct gpushmem_stream_op mine = gpsh_dev_stream_share(op);
     switch (kind) {
     case GPUSHMEM_STREAM_PUT:
-        gpsh_dev_put<gpsh_scope_block>(dev, dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
+        gpsh_dev_move<gpsh_scope_block, gpsh_way_put>(dev, dev, mine.dest, mine.source, mine.bytes,
+                                                      mine.pe, true);
         break;
     case GPUSHMEM_STREAM_GET:
-        gpsh_dev_get<gpsh_scope_block>(dev, dev, mine.dest, mine.source, mine.bytes, mine.pe, true);
+        gpsh_dev_move<gpsh_scope_block, gpsh_way_get>(dev, dev, mine.dest, mine.source, mine.bytes,
+                                                      mine.pe, true);
         break;
     case GPUSHMEM_STREAM_PUT_SIGNAL:
         gpsh_dev_put_signal<gpsh_scope_block>(dev, dev, op.dest, op.source, op.bytes, op.signal,
@@ -59,14 +61,14 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
     }
     case GPUSHMEM_STREAM_P: gpsh_dev_put_value(dev, dev, op.dest, op.value, op.bytes, op.pe); break;
     case GPUSHMEM_STREAM_IPUT:
-        gpsh_dev_iput<gpsh_scope_block>(dev, dev, op.dest, op.source, op.dest_stride,
-                                        op.source_stride, op.bytes / (uint32_t)op.size,
-                                        (size_t)op.size, op.pe);
+        gpsh_dev_move_strided<gpsh_scope_block, gpsh_way_put>(
+            dev, dev, op.dest, op.source, op.dest_stride, op.source_stride,
+            op.bytes / (uint32_t)op.size, (size_t)op.size, op.pe);
         break;
     case GPUSHMEM_STREAM_IGET:
-        gpsh_dev_iget<gpsh_scope_block>(dev, dev, op.dest, op.source, op.dest_stride,
-                                        op.source_stride, op.bytes / (uint32_t)op.size,
-                                        (size_t)op.size, op.pe);
+        gpsh_dev_move_strided<gpsh_scope_block, gpsh_way_get>(
+            dev, dev, op.dest, op.source, op.dest_stride, op.source_stride,
+            op.bytes / (uint32_t)op.size, (size_t)op.size, op.pe);
         break;
     case GPUSHMEM_STREAM_QUIET: gpsh_dev_quiet(dev, dev); break;
     case GPUSHMEM_STREAM_BARRIER: gpsh_dev_barrier_all<gpsh_scope_thread>(dev); break;

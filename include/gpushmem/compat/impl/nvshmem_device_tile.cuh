@@ -225,7 +225,8 @@ GPSH_DEV gpsh_nvshmem_16_bytes<T> gpsh_dev_nvshmem_whole(T *here, const T *sourc
     if (uint64_t away = gpsh_dev_away(GPSH_NV, pe))
         from = gpsh_dev_at(away, source);
     else
-        gpsh_dev_get<gpsh_scope_thread>(GPSH_NV, GPSH_NV, here, source, 16, pe, true);
+        gpsh_dev_move<gpsh_scope_thread, gpsh_way_get>(GPSH_NV, GPSH_NV, here, source, 16, pe,
+                                                       true);
     gpsh_dev_unit<4> bits = gpsh_dev_load_unit<4>(from, 16);
     memcpy((void *)&unit, &bits, sizeof unit);
     return unit;
@@ -278,6 +279,30 @@ template <typename Scope> GPSH_DEV int gpsh_dev_nvshmem_tile_meet(nvshmem_team_t
     return status;
 }
 
+// What a call moves: elements of the tile at `source`, whose steps are the tile's, and at `dest`,
+// whose steps are `to`; tiles side by side in dest are `apart` there.
+struct gpsh_nvshmem_plan {
+    gpsh_nvshmem_tile tile;
+    gpsh_nvshmem_3d to;
+    int64_t apart;
+    gpsh_nvshmem_pieces pieces;
+};
+template <typename Src, typename Dst, typename Tuple>
+GPSH_DEV gpsh_nvshmem_plan gpsh_dev_nvshmem_plan(const Src &source, const Dst &dest, Tuple start,
+                                                 Tuple boundary, bool side_by_side)
+{
+    const size_t size = sizeof(typename Dst::value_type);
+    gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
+    gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0),
+                    whole = gpsh_dev_nvshmem_3d(source.layout_.shape_, 1);
+    int64_t apart = side_by_side ? whole.n[tile.last] * to.n[tile.last] : 0;
+    gpsh_dev_nvshmem_tile_rows(&tile, &to);
+    bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
+                  gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size) |
+                  ((uint64_t)apart * size & 15));
+    return {tile, to, apart, gpsh_dev_nvshmem_pieces(tile, even, size)};
+}
+
 // By the threads of the scope: the fold of all members' tiles at source, in the order of ranks.
 template <int Op, typename Scope, typename Src, typename Dst, typename Tuple>
 GPSH_DEV int gpsh_dev_nvshmem_tile_reduce(nvshmem_team_t team, Src source, Dst dest, Tuple start,
@@ -287,17 +312,11 @@ GPSH_DEV int gpsh_dev_nvshmem_tile_reduce(nvshmem_team_t team, Src source, Dst d
     const struct gpushmem_dev_team *entry = gpsh_dev_team_entry(GPSH_NV, team);
     if (!entry)
         return GPUSHMEM_ERR_INVALID;
-    gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
-    gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0);
-    gpsh_dev_nvshmem_tile_rows(&tile, &to);
-    const size_t size = sizeof(typename Dst::value_type);
-    bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
-                  gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size));
-    gpsh_nvshmem_pieces pieces = gpsh_dev_nvshmem_pieces(tile, even, size);
-    for (int64_t k = Scope::rank(); writes && k < pieces.all; k += Scope::size()) {
-        int64_t n, at = gpsh_dev_nvshmem_piece(tile, pieces, k, &n);
-        auto *here = dest.data_ + gpsh_dev_nvshmem_tile_at(tile, to, at);
-        auto *there = source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, at);
+    const gpsh_nvshmem_plan plan = gpsh_dev_nvshmem_plan(source, dest, start, boundary, false);
+    for (int64_t k = Scope::rank(); writes && k < plan.pieces.all; k += Scope::size()) {
+        int64_t n, at = gpsh_dev_nvshmem_piece(plan.tile, plan.pieces, k, &n);
+        auto *here = dest.data_ + gpsh_dev_nvshmem_tile_at(plan.tile, plan.to, at);
+        auto *there = source.data_ + gpsh_dev_nvshmem_tile_at(plan.tile, plan.tile.step, at);
         if (n == 1)
             gpsh_dev_nvshmem_fold_element<Op>(entry, here, there);
         else
@@ -316,26 +335,18 @@ GPSH_DEV int gpsh_dev_nvshmem_tile_gather(nvshmem_team_t team, Src source, Dst d
     const struct gpushmem_dev_team *entry = gpsh_dev_team_entry(GPSH_NV, team);
     if (!entry)
         return GPUSHMEM_ERR_INVALID;
-    gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
-    gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0),
-                    whole = gpsh_dev_nvshmem_3d(source.layout_.shape_, 1);
-    int64_t apart = whole.n[tile.last] * to.n[tile.last];
-    gpsh_dev_nvshmem_tile_rows(&tile, &to);
-    const size_t size = sizeof(typename Dst::value_type);
-    bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
-                  gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size) |
-                  ((uint64_t)apart * size & 15));
-    gpsh_nvshmem_pieces pieces = gpsh_dev_nvshmem_pieces(tile, even, size);
-    for (int64_t k = Scope::rank(); k < pieces.all * entry->n; k += Scope::size()) {
-        int rank = (int)(k / pieces.all);
-        int64_t n, at = gpsh_dev_nvshmem_piece(tile, pieces, k % pieces.all, &n);
-        auto *here = dest.data_ + gpsh_dev_nvshmem_tile_at(tile, to, at) + rank * apart;
-        auto *there = source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, at);
+    const gpsh_nvshmem_plan plan = gpsh_dev_nvshmem_plan(source, dest, start, boundary, true);
+    for (int64_t k = Scope::rank(); k < plan.pieces.all * entry->n; k += Scope::size()) {
+        int rank = (int)(k / plan.pieces.all);
+        int64_t n, at = gpsh_dev_nvshmem_piece(plan.tile, plan.pieces, k % plan.pieces.all, &n);
+        auto *here =
+            dest.data_ + gpsh_dev_nvshmem_tile_at(plan.tile, plan.to, at) + rank * plan.apart;
+        auto *there = source.data_ + gpsh_dev_nvshmem_tile_at(plan.tile, plan.tile.step, at);
         if (n == 1)
             *here = gpsh_dev_nvshmem_element(there, entry->pes[rank]);
         else
-            gpsh_dev_get<gpsh_scope_thread>(GPSH_NV, GPSH_NV, here, there, 16, entry->pes[rank],
-                                            true);
+            gpsh_dev_move<gpsh_scope_thread, gpsh_way_get>(GPSH_NV, GPSH_NV, here, there, 16,
+                                                           entry->pes[rank], true);
     }
     int left = gpsh_dev_nvshmem_tile_meet<Scope>(team);
     return status ? status : left;
@@ -349,23 +360,18 @@ GPSH_DEV int gpsh_dev_nvshmem_tile_broadcast(nvshmem_team_t team, Src source, Ds
     const struct gpushmem_dev_team *entry = gpsh_dev_team_entry(GPSH_NV, team);
     if (!entry)
         return GPUSHMEM_ERR_INVALID;
-    gpsh_nvshmem_tile tile = gpsh_dev_nvshmem_tile(source.layout_, start, boundary);
-    gpsh_nvshmem_3d to = gpsh_dev_nvshmem_3d(dest.layout_.stride_, 0);
-    gpsh_dev_nvshmem_tile_rows(&tile, &to);
-    const size_t size = sizeof(typename Dst::value_type);
-    bool even = !(gpsh_dev_nvshmem_tile_odd(tile, tile.step, source.data_, size) |
-                  gpsh_dev_nvshmem_tile_odd(tile, to, dest.data_, size));
-    gpsh_nvshmem_pieces pieces = gpsh_dev_nvshmem_pieces(tile, even, size);
+    const gpsh_nvshmem_plan plan = gpsh_dev_nvshmem_plan(source, dest, start, boundary, false);
     Scope::sync();
-    for (int64_t k = Scope::rank(); k < pieces.all * entry->n; k += Scope::size()) {
-        int pe = entry->pes[k / pieces.all];
-        int64_t n, at = gpsh_dev_nvshmem_piece(tile, pieces, k % pieces.all, &n);
-        auto *there = dest.data_ + gpsh_dev_nvshmem_tile_at(tile, to, at);
-        auto *here = source.data_ + gpsh_dev_nvshmem_tile_at(tile, tile.step, at);
+    for (int64_t k = Scope::rank(); k < plan.pieces.all * entry->n; k += Scope::size()) {
+        int pe = entry->pes[k / plan.pieces.all];
+        int64_t n, at = gpsh_dev_nvshmem_piece(plan.tile, plan.pieces, k % plan.pieces.all, &n);
+        auto *there = dest.data_ + gpsh_dev_nvshmem_tile_at(plan.tile, plan.to, at);
+        auto *here = source.data_ + gpsh_dev_nvshmem_tile_at(plan.tile, plan.tile.step, at);
         if (n == 1)
-            gpsh_dev_put_value(GPSH_NV, GPSH_NV, there, gpsh_dev_to_bits(*here), size, pe);
+            gpsh_dev_put_value(GPSH_NV, GPSH_NV, there, gpsh_dev_to_bits(*here), sizeof *there, pe);
         else
-            gpsh_dev_put<gpsh_scope_thread>(GPSH_NV, GPSH_NV, there, here, 16, pe, true);
+            gpsh_dev_move<gpsh_scope_thread, gpsh_way_put>(GPSH_NV, GPSH_NV, there, here, 16, pe,
+                                                           true);
     }
     Scope::sync();
     if (Scope::rank() == 0)
