@@ -19,6 +19,7 @@
 
 #include "core/clock.h"
 #include "core/launcher.h"
+#include "run_options.h"
 
 enum {
     EXIT_NOT_EXECUTABLE = 126,
@@ -48,7 +49,7 @@ static struct {
     struct {
         pid_t pid; // 0: not started
         bool ended;
-    } * pes;
+    } pes[GPSH_RUN_MAX_PES];
     int n_pes;
     int streams[3]; // the launcher's standard input, output and error, while PEs are started
 } keeper;
@@ -360,8 +361,7 @@ static _Noreturn void keeper_live(const struct gpsh_child_plan *plans, int n_pes
     sigemptyset(&all);
     sigaddset(&all, SIGCHLD);
     keeper.signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-    keeper.pes = calloc((size_t)n_pes, sizeof(*keeper.pes));
-    if (keeper.signals >= 0 && keeper.pes) {
+    if (keeper.signals >= 0) {
         keeper.n_pes = n_pes;
         start_all(plans, n_pes);
         serve();

@@ -27,14 +27,16 @@ static int ask_for_senders(int fd, int on)
 int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S}; // a stopped launcher stops no PE
-    *l = (struct gpsh_lines){.epoll = epoll_create1(EPOLL_CLOEXEC),
-                             .n_pes = n_pes,
-                             .n_nodes = n_nodes,
-                             .lines = calloc((size_t)n_pes, sizeof(*l->lines))};
-    if (!l->lines || l->epoll < 0)
-        return l->lines ? errno : ENOMEM;
-    for (int pe = 0; pe < n_pes; pe++)
-        l->lines[pe].fd = pe_ends[pe] = -1;
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->n_pes = n_pes;
+    l->n_nodes = n_nodes;
+    l->refused = false;
+    for (int pe = 0; pe < n_pes; pe++) {
+        l->lines[pe] = (struct gpsh_line){.fd = -1};
+        pe_ends[pe] = -1;
+    }
+    if (l->epoll < 0)
+        return errno;
     for (int pe = 0; pe < n_pes; pe++) {
         int ends[2];
         struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)pe};
@@ -266,13 +268,10 @@ void gpsh_lines_forget(struct gpsh_lines *l, int pe)
 
 void gpsh_lines_close(struct gpsh_lines *l)
 {
-    for (int pe = 0; l->lines && pe < l->n_pes; pe++) {
+    for (int pe = 0; pe < l->n_pes; pe++) {
         gpsh_lines_forget(l, pe);
         if (l->lines[pe].fd >= 0)
             close(l->lines[pe].fd);
     }
-    if (l->epoll >= 0)
-        close(l->epoll);
-    free(l->lines);
-    *l = (struct gpsh_lines){.epoll = -1};
+    close(l->epoll);
 }

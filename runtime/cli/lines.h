@@ -11,6 +11,7 @@
 
 #include "bootstrap/job_segment.h"
 #include "core/launcher.h"
+#include "run_options.h"
 
 enum { GPSH_LINE_TEXT = 2047, GPSH_LINE_FDS = 4 };
 
@@ -28,8 +29,8 @@ struct gpsh_line {
 struct gpsh_lines {
     int epoll; // readable when a PE says something
     int n_pes, n_nodes;
-    struct gpsh_line *lines; // [n_pes]
-    bool refused;            // the kernel took some descriptors not: serve again in a moment
+    bool refused; // the kernel took some descriptors not: serve again in a moment
+    struct gpsh_line lines[GPSH_RUN_MAX_PES];
 };
 
 // Something that a PE has said, with its text.

@@ -19,58 +19,36 @@ static double clock_s(void)
     return (double)gpsh_clock_ns() * 1e-9;
 }
 
-// Room for one more line, or NULL.
-static struct gpsh_log_merge_line *line_new(struct gpsh_log_merge *m)
+// One more line, whose text is owned. False: there is no room, or the text is NULL.
+static bool line_add(struct gpsh_log_merge *m, char *text, bool own)
 {
-    if (m->n == m->room) {
-        int wanted = m->room ? 2 * m->room : 16;
-        struct gpsh_log_merge_line *grown = realloc(m->lines, (size_t)wanted * sizeof(*grown));
-        if (!grown)
-            return NULL;
-        m->lines = grown;
-        m->room = wanted;
+    if (!text || m->n == GPSH_LOG_MERGE_MOST) {
+        free(text);
+        return false;
     }
-    return &m->lines[m->n];
-}
-
-static struct gpsh_log_merge_line *line_of(struct gpsh_log_merge *m, const char *text)
-{
-    for (int i = 0; i < m->n; i++) {
-        if (m->lines[i].said && strcmp(m->lines[i].text, text) == 0)
-            return &m->lines[i];
-    }
-    struct gpsh_log_merge_line *line = line_new(m);
-    if (!line)
-        return NULL;
-    *line = (struct gpsh_log_merge_line){strdup(text), calloc((size_t)m->n_pes, sizeof(bool))};
-    if (line->text && line->said) {
-        m->n++;
-        return line;
-    }
-    free(line->text);
-    free(line->said);
-    return NULL;
+    struct gpsh_log_merge_line *line = &m->lines[m->n++];
+    line->text = text;
+    line->own = own;
+    memset(line->said, 0, (size_t)m->n_pes * sizeof(bool));
+    return true;
 }
 
 bool gpsh_log_merge_add_own(struct gpsh_log_merge *m, const char *text, size_t bytes)
 {
-    struct gpsh_log_merge_line *line = m->n && m->n < GPSH_LOG_MERGE_MOST ? line_new(m) : NULL;
-    char *copy = line ? strndup(text, bytes) : NULL;
-    if (!copy)
-        return false;
-    *line = (struct gpsh_log_merge_line){copy, NULL};
-    m->n++;
-    return true;
+    return m->n && line_add(m, strndup(text, bytes), true);
 }
 
 void gpsh_log_merge_add(struct gpsh_log_merge *m, int pe, const char *text)
 {
-    struct gpsh_log_merge_line *line = line_of(m, text);
+    int i = 0;
+    while (i < m->n && (m->lines[i].own || strcmp(m->lines[i].text, text) != 0))
+        i++;
+    if (i == m->n && !line_add(m, strdup(text), false))
+        return;
+    m->lines[i].said[pe] = true;
     m->last_s = clock_s();
     if (m->n == 1 && m->first_s == 0)
         m->first_s = m->last_s;
-    if (line)
-        line->said[pe] = true;
 }
 
 double gpsh_log_merge_due_s(const struct gpsh_log_merge *m)
@@ -91,7 +69,7 @@ void gpsh_log_merge_print(struct gpsh_log_merge *m,
 {
     for (int i = 0; i < m->n; i++) {
         char pes[PES_BYTES], line[LONGEST + PES_BYTES + 32];
-        if (m->lines[i].said) {
+        if (!m->lines[i].own) {
             struct gpsh_text text = {pes, sizeof(pes), 0};
             gpsh_text_add_ranges(&text, m->n_pes, has_said, &m->lines[i]);
             int n = snprintf(line, sizeof(line), "gpushmem[%s] %s\n", pes, m->lines[i].text);
@@ -100,15 +78,7 @@ void gpsh_log_merge_print(struct gpsh_log_merge *m,
             print(m->lines[i].text, strlen(m->lines[i].text), arg);
         }
         free(m->lines[i].text);
-        free(m->lines[i].said);
     }
     m->n = 0;
     m->first_s = 0;
-}
-
-void gpsh_log_merge_release(struct gpsh_log_merge *m)
-{
-    free(m->lines);
-    m->lines = NULL;
-    m->room = 0;
 }

@@ -7,19 +7,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct gpsh_log_merge_line {
-    char *text;
-    bool *said; // [n_pes] by whom; NULL: by the launcher
-};
+#include "run_options.h"
+
+enum { GPSH_LOG_MERGE_MOST = 256 }; // lines that wait; then they are to be printed at once
 
 struct gpsh_log_merge {
-    int n_pes;
-    struct gpsh_log_merge_line *lines;
-    int n, room;
+    int n_pes, n;
     double first_s, last_s; // monotonic times of what is waiting
+    struct gpsh_log_merge_line {
+        char *text;
+        bool own; // the launcher's
+        bool said[GPSH_RUN_MAX_PES];
+    } lines[GPSH_LOG_MERGE_MOST];
 };
-
-enum { GPSH_LOG_MERGE_MOST = 256 }; // lines that wait
 
 // A line of a PE, without PE and newline.
 void gpsh_log_merge_add(struct gpsh_log_merge *m, int pe, const char *text);
@@ -31,6 +31,5 @@ double gpsh_log_merge_due_s(const struct gpsh_log_merge *m);
 // said.
 void gpsh_log_merge_print(struct gpsh_log_merge *m,
                           void (*print)(const char *line, size_t bytes, void *arg), void *arg);
-void gpsh_log_merge_release(struct gpsh_log_merge *m);
 
 #endif

@@ -29,29 +29,33 @@
 
 enum { EXIT_INTERNAL = 1, EXIT_NOT_EXECUTABLE = 126, MOST_BESIDE_STREAMS = 8 };
 
-struct launcher {
+// Arrays are as long as the largest job: what is not used takes no memory.
+static struct launcher {
     struct gpsh_run_options options;
     struct gpsh_job job;
+    struct gpsh_child pes[GPSH_RUN_MAX_PES];
     struct gpsh_keeper keeper;
-    struct gpsh_sink sinks[2];   // standard output, standard error
-    bool one_sink;               // both are the same: the first is used
-    struct gpsh_stream *streams; // [2 * n_pes] with --tag-output, else NULL
+    struct gpsh_sink sinks[2]; // standard output, standard error
+    bool one_sink;             // both are the same: the first is used
+    struct gpsh_stream streams[2 * GPSH_RUN_MAX_PES];
+    int n_streams; // 2 * n_pes with --tag-output, else 0
     struct gpsh_input input;
     struct gpsh_terminal terminal;
     struct gpsh_lines lines;
+    int pe_ends[GPSH_RUN_MAX_PES]; // of the lines, until the PEs are started
     struct gpsh_log_merge log;     // what the library says in the PEs
-    struct gpsh_child_plan *plans; // [n_pes] until they are started
-    int segment;                   // the file of job.segment
-    cpu_set_t *cpus;               // [n_pes] with --bind, else NULL
+    struct gpsh_child_plan plans[GPSH_RUN_MAX_PES];
+    int segment;     // the file of job.segment
+    cpu_set_t *cpus; // [n_pes] with --bind, else NULL
     sigset_t old_signals;
     int signal_fd;
-    struct pollfd *polls;
-    struct awaited {
+    int n_awaited;
+    struct pollfd polls[MOST_BESIDE_STREAMS + 2 * GPSH_RUN_MAX_PES];
+    struct {
         void (*ready)(struct launcher *l, int i);
         int i;
-    } * awaited; // [n_awaited], of `polls`
-    int n_awaited;
-};
+    } awaited[MOST_BESIDE_STREAMS + 2 * GPSH_RUN_MAX_PES]; // of `polls`
+} self;
 
 static const int forwarded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
                                         SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
@@ -170,10 +174,11 @@ static void on_line(int pe, const struct gpsh_line_message *message, const char 
 static void say_in_turn(const char *line, size_t bytes, void *launcher)
 {
     struct launcher *l = launcher;
-    if (gpsh_log_merge_add_own(&l->log, line, bytes))
-        return;
-    log_print(l);
-    line_print(line, bytes, l);
+    bool waits = gpsh_log_merge_add_own(&l->log, line, bytes);
+    if (!waits || l->log.n == GPSH_LOG_MERGE_MOST)
+        log_print(l);
+    if (!waits)
+        line_print(line, bytes, l);
 }
 
 // What to do about an error that a limit of the user or shell has caused.
@@ -232,7 +237,7 @@ static bool outputs_open(struct launcher *l, int pe, int stdio[3])
         stdio[2] = stdio[1] < 0 ? -1 : fcntl(stdio[1], F_DUPFD_CLOEXEC, 0);
         return stdio[2] >= 0;
     }
-    for (int i = 0; l->streams && i < 2; i++) {
+    for (int i = 0; i < 2 && l->n_streams; i++) {
         stdio[1 + i] = gpsh_stream_open(&l->streams[2 * pe + i], pe, sink_of(l, i));
         if (stdio[1 + i] < 0)
             return !refuse(l, errno, "make a pipe for PE %d", pe);
@@ -259,7 +264,7 @@ static const char *program_hint(const struct launcher *l, int error)
 }
 
 // Opens all that PE `pe` is to have. False after a message.
-static bool plan_one(struct launcher *l, int pe, int input, int line)
+static bool plan_one(struct launcher *l, int pe, int input)
 {
     const struct gpsh_run_app *app = gpsh_run_app_of(&l->options, pe);
     struct gpsh_child_plan *plan = &l->plans[pe];
@@ -272,7 +277,7 @@ static bool plan_one(struct launcher *l, int pe, int input, int line)
                                      .argv = app->program,
                                      .stdio = {input, STDOUT_FILENO, STDERR_FILENO},
                                      .segment = l->segment,
-                                     .line = line,
+                                     .line = l->pe_ends[pe],
                                      .says_by_line = !l->options.output_file,
                                      .terminal = pe == 0 && l->options.terminal,
                                      .cpus = l->cpus ? &l->cpus[pe] : NULL,
@@ -288,7 +293,7 @@ static bool plan_one(struct launcher *l, int pe, int input, int line)
 static void forget_own_ends(void *launcher)
 {
     struct launcher *l = launcher;
-    for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
+    for (int i = 0; i < l->n_streams; i++)
         if (l->streams[i].fd >= 0)
             close(l->streams[i].fd);
     for (int pe = 0; pe < l->lines.n_pes; pe++)
@@ -329,21 +334,21 @@ static int await_start(struct launcher *l)
     return 0;
 }
 
-static bool plan_all(struct launcher *l, const int *lines, int first_input, int null)
+static bool plan_all(struct launcher *l, int first_input, int null)
 {
     for (int pe = 0; pe < l->job.n_pes; pe++)
-        if (!plan_one(l, pe, pe == 0 ? first_input : null, lines[pe]))
+        if (!plan_one(l, pe, pe == 0 ? first_input : null))
             return false;
     return true;
 }
 
 // 0, or the exit status after a message.
-static int start_all(struct launcher *l, const int *lines)
+static int start_all(struct launcher *l)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int copied = l->options.terminal ? -1 : gpsh_input_open(&l->input);
     int status = EXIT_INTERNAL, planned = 0;
-    if (plan_all(l, lines, copied >= 0 ? copied : STDIN_FILENO, null)) {
+    if (plan_all(l, copied >= 0 ? copied : STDIN_FILENO, null)) {
         planned = l->job.n_pes;
         int error =
             gpsh_keeper_start(&l->keeper, l->plans, l->job.pes, l->job.n_pes, forget_own_ends, l);
@@ -427,14 +432,15 @@ static void await(struct launcher *l, int fd, short events,
     if (fd < 0)
         return;
     l->polls[l->n_awaited] = (struct pollfd){.fd = fd, .events = events};
-    l->awaited[l->n_awaited++] = (struct awaited){ready, i};
+    l->awaited[l->n_awaited].ready = ready;
+    l->awaited[l->n_awaited++].i = i;
 }
 
 static void await_all(struct launcher *l)
 {
     struct pollfd input = gpsh_input_wants(&l->input);
     l->n_awaited = 0;
-    for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
+    for (int i = 0; i < l->n_streams; i++)
         if (gpsh_stream_wanted(&l->streams[i]))
             await(l, l->streams[i].fd, POLLIN, stream_ready, i);
     for (int i = 0; i < 2; i++)
@@ -489,13 +495,12 @@ static void clean_up(struct launcher *l)
     gpsh_keeper_finish(&l->keeper);
     gpsh_input_close(&l->input);
     gpsh_terminal_close(&l->terminal, &l->sinks[0]);
-    for (int i = 0; l->streams && i < 2 * l->job.n_pes; i++)
+    for (int i = 0; i < l->n_streams; i++)
         gpsh_stream_close(&l->streams[i]);
     // From here on a signal ends the launcher at once: the reader of its output may be stuck.
     sigprocmask(SIG_SETMASK, &l->old_signals, NULL);
     gpsh_lines_read(&l->lines, on_line, l);
     log_print(l);
-    gpsh_log_merge_release(&l->log);
     gpsh_cli_redirect(NULL, NULL);
     for (int i = 0; i < 2; i++)
         gpsh_sink_flush(&l->sinks[i]);
@@ -505,7 +510,7 @@ static void clean_up(struct launcher *l)
 static bool output_lost(const struct launcher *l)
 {
     int error = l->sinks[0].error ? l->sinks[0].error : l->sinks[1].error;
-    if (!l->streams && !l->options.terminal)
+    if (!l->n_streams && !l->options.terminal)
         return false; // they write it themselves
     if (error)
         gpsh_cli_say("run", "some output of the PEs is lost, it could not be written: %s",
@@ -513,63 +518,38 @@ static bool output_lost(const struct launcher *l)
     return error;
 }
 
-static int allocate(struct launcher *l)
+static void begin(struct launcher *l)
 {
-    size_t n = (size_t)l->options.n_pes;
-    l->job = (struct gpsh_job){.options = &l->options, .n_pes = l->options.n_pes};
-    l->input.to_pe = -1;
-    l->lines.epoll = l->segment = -1;
-    l->log.n_pes = l->options.n_pes;
-    l->terminal.master = -1;
+    int n = l->options.n_pes;
+    l->job = (struct gpsh_job){.options = &l->options, .pes = l->pes, .n_pes = n};
+    l->input.to_pe = l->terminal.master = l->keeper.socket = -1;
+    l->log.n_pes = n;
+    l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
+    l->n_streams = l->options.tag_output ? 2 * n : 0;
+    for (int i = 0; i < l->n_streams; i++)
+        l->streams[i].fd = -1;
     gpsh_sink_open(&l->sinks[0], STDOUT_FILENO);
     gpsh_sink_open(&l->sinks[1], STDERR_FILENO);
-    l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
-    l->job.pes = calloc(n, sizeof(*l->job.pes));
-    l->polls = calloc(MOST_BESIDE_STREAMS + 2 * n, sizeof(*l->polls));
-    l->awaited = calloc(MOST_BESIDE_STREAMS + 2 * n, sizeof(*l->awaited));
-    l->plans = calloc(n, sizeof(*l->plans));
-    if (l->options.tag_output)
-        l->streams = calloc(2 * n, sizeof(*l->streams));
-    for (size_t i = 0; l->streams && i < 2 * n; i++)
-        l->streams[i].fd = -1;
-    if (l->job.pes && l->polls && l->awaited && l->plans && (l->streams || !l->options.tag_output))
-        return 0;
-    gpsh_cli_say("run", "out of memory for %zu PEs", n);
-    return -1;
-}
-
-static void release(struct launcher *l)
-{
-    free(l->job.pes);
-    free(l->polls);
-    free(l->awaited);
-    free(l->plans);
-    free(l->streams);
-    free(l->cpus);
-    for (int i = 0; i < 2; i++)
-        gpsh_sink_close(&l->sinks[i]);
-    gpsh_run_options_release(&l->options);
 }
 
 // What launcher and PEs share. 0, or the exit status after a message.
-static int open_job(struct launcher *l, int *lines)
+static int open_job(struct launcher *l)
 {
     struct gpsh_run_options *o = &l->options;
     l->job.segment = gpsh_job_segment_create(o->n_pes, o->n_nodes, &l->segment);
     if (!l->job.segment)
         return refuse(l, errno, "make the job's segment");
-    int error = gpsh_lines_open(&l->lines, o->n_pes, o->n_nodes, lines);
+    int error = gpsh_lines_open(&l->lines, o->n_pes, o->n_nodes, l->pe_ends);
     return error ? refuse(l, error, "make the lines to %d PEs", o->n_pes) : 0;
 }
 
 // With signals taken. Returns the exit status.
-static int run_job(struct launcher *l, const int *lines)
+static int run_job(struct launcher *l)
 {
     gpsh_cli_redirect(say_in_turn, l);
-    l->keeper.socket = -1;
-    int status = start_all(l, lines);
+    int status = start_all(l);
     for (int pe = 0; pe < l->job.n_pes; pe++)
-        close(lines[pe]);
+        close(l->pe_ends[pe]);
     if (status == 0) {
         gpsh_job_begin(&l->job);
         if (l->keeper.lost) { // before the last PE was started
@@ -593,13 +573,9 @@ static int launch(struct launcher *l)
     if (error)
         return refuse(l, error, "prepare the job");
     raise_descriptor_limit(l->options.n_pes);
-    int *lines = calloc((size_t)l->options.n_pes, sizeof(*lines));
-    int status = lines ? open_job(l, lines) : EXIT_INTERNAL;
-    if (!status)
-        status = run_job(l, lines);
-    free(lines);
-    gpsh_lines_close(&l->lines);
-    return status;
+    begin(l);
+    int status = open_job(l);
+    return status ? status : run_job(l);
 }
 
 // 0, or the exit status after a message.
@@ -612,8 +588,6 @@ static int prepare(struct launcher *l)
         if (!o->apps[i].path)
             return status;
     }
-    if (allocate(l) < 0)
-        return EXIT_INTERNAL;
     if (o->bind != GPSH_BIND_NONE)
         l->cpus = gpsh_bind_plan(o->bind, o->cores ? o->cores : 1, o->n_pes);
     return o->bind != GPSH_BIND_NONE && !l->cpus ? EXIT_INTERNAL : 0;
@@ -621,19 +595,9 @@ static int prepare(struct launcher *l)
 
 int gpsh_cmd_run(int argc, char **argv)
 {
-    int status = EXIT_INTERNAL;
-    struct launcher *l = calloc(1, sizeof(*l));
-    if (!l)
-        return EXIT_INTERNAL;
-    if (!gpsh_run_options_parse(&l->options, argc, argv, &status)) {
-        gpsh_run_options_release(&l->options);
-        free(l);
+    int status;
+    if (!gpsh_run_options_parse(&self.options, argc, argv, &status))
         return status;
-    }
-    status = prepare(l);
-    if (status == 0)
-        status = launch(l);
-    release(l);
-    free(l);
-    return status;
+    status = prepare(&self);
+    return status ? status : launch(&self);
 }

@@ -170,11 +170,3 @@ const struct gpsh_run_app *gpsh_run_app_of(const struct gpsh_run_options *o, int
         pe -= app->n_pes;
     return app;
 }
-
-void gpsh_run_options_release(struct gpsh_run_options *o)
-{
-    for (int i = 0; i < o->n_apps; i++)
-        free(o->apps[i].path);
-    free(o->settings);
-    o->settings = NULL;
-}

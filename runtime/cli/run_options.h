@@ -18,7 +18,7 @@ struct gpsh_run_app {
     int n_pes;
     const char *directory; // to start in; NULL: the launcher's
     char **program;        // program and its arguments, NULL at the end
-    char *path;            // of the program, once it is found; owned
+    char *path;            // of the program, once it is found
 };
 
 enum { GPSH_RUN_MAX_APPS = 64 };
@@ -38,7 +38,7 @@ struct gpsh_run_options {
     int cores;               // for each PE; 0: not said
     bool report_bindings;
     unsigned on_failure; // of enum gpsh_run_on_failure
-    char **settings;     // VAR=VALUE strings of -x, NULL at the end; owned
+    char **settings;     // VAR=VALUE strings of -x, NULL at the end
 };
 
 // The program that a PE runs.
@@ -47,6 +47,5 @@ const struct gpsh_run_app *gpsh_run_app_of(const struct gpsh_run_options *o, int
 // True: run the job. False: leave with *exit_status (help was printed, or the command line is wrong
 // and was explained). argv is changed.
 bool gpsh_run_options_parse(struct gpsh_run_options *o, int argc, char **argv, int *exit_status);
-void gpsh_run_options_release(struct gpsh_run_options *o);
 
 #endif

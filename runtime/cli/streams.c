@@ -190,9 +190,6 @@ void gpsh_sink_flush(struct gpsh_sink *k)
         if (poll(&p, 1, -1) > 0)
             gpsh_sink_write(k);
     }
-    free(k->text);
-    k->text = NULL;
-    k->room = 0;
 }
 
 // ---- Standard input ----
