@@ -522,7 +522,7 @@ static void begin(struct launcher *l)
 {
     int n = l->options.n_pes;
     l->job = (struct gpsh_job){.options = &l->options, .pes = l->pes, .n_pes = n};
-    l->input.to_pe = l->terminal.master = l->keeper.socket = -1;
+    l->input.to_pe.fd = l->terminal.master = l->keeper.socket = -1;
     l->log.n_pes = n;
     l->one_sink = gpsh_sink_is_shared(STDOUT_FILENO, STDERR_FILENO);
     l->n_streams = l->options.tag_output ? 2 * n : 0;

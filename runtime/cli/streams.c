@@ -117,28 +117,30 @@ static void stream_end(struct gpsh_stream *s)
     s->line = NULL;
 }
 
-void gpsh_stream_read(struct gpsh_stream *s)
+// False: nothing more is there now, or ever.
+static bool stream_take(struct gpsh_stream *s)
 {
     char text[16384];
     ssize_t n = read(s->fd, text, sizeof(text));
     if (n > 0)
         take(s, text, (size_t)n);
     // A PE whose output nobody reads gets SIGPIPE, as it would without the launcher in between.
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || s->sink->broken)
         stream_end(s);
-    if (s->fd >= 0 && s->sink->broken)
-        stream_end(s);
+    return n > 0 && s->fd >= 0;
+}
+
+void gpsh_stream_read(struct gpsh_stream *s)
+{
+    stream_take(s);
 }
 
 void gpsh_stream_close(struct gpsh_stream *s)
 {
-    char text[16384];
-    ssize_t n;
-    if (s->fd < 0)
-        return;
-    while ((n = read(s->fd, text, sizeof(text))) > 0)
-        take(s, text, (size_t)n);
-    stream_end(s);
+    while (s->fd >= 0 && stream_take(s))
+        continue;
+    if (s->fd >= 0)
+        stream_end(s);
 }
 
 bool gpsh_sink_pending(const struct gpsh_sink *k)
@@ -199,51 +201,42 @@ static const char end_of_file = 4; // Ctrl-D
 int gpsh_input_open(struct gpsh_input *in)
 {
     int ends[2];
-    in->to_pe = -1;
-    in->bytes = in->sent = 0;
+    in->to_pe.fd = -1;
     if (!isatty(STDIN_FILENO) || pipe2(ends, O_CLOEXEC) < 0)
         return -1;
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
-    in->to_pe = ends[1];
+    in->to_pe.fd = ends[1];
     return ends[0];
 }
 
 void gpsh_input_to_terminal(struct gpsh_input *in, int master)
 {
-    *in = (struct gpsh_input){.to_pe = fcntl(master, F_DUPFD_CLOEXEC, 0), .terminal = true};
+    *in = (struct gpsh_input){.to_pe.fd = fcntl(master, F_DUPFD_CLOEXEC, 0), .terminal = true};
 }
 
 struct pollfd gpsh_input_wants(const struct gpsh_input *in)
 {
-    struct pollfd p = {.fd = -1};
-    if (in->to_pe < 0)
-        return p;
-    if (in->sent < in->bytes) {
-        p.fd = in->to_pe;
-        p.events = POLLOUT;
-    } else if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp()) {
-        // In the background a read would stop the launcher; SIGCONT ends the poll when it is
-        // brought back.
-        p.fd = STDIN_FILENO;
-        p.events = POLLIN;
-    }
-    return p;
+    if (in->to_pe.fd >= 0 && gpsh_sink_pending(&in->to_pe))
+        return (struct pollfd){.fd = in->to_pe.fd, .events = POLLOUT};
+    // In the background a read would stop the launcher; SIGCONT ends the poll when it is brought
+    // back.
+    bool readable =
+        in->to_pe.fd >= 0 && (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp());
+    return (struct pollfd){.fd = readable ? STDIN_FILENO : -1, .events = POLLIN};
 }
 
 void gpsh_input_step(struct gpsh_input *in)
 {
-    ssize_t n;
-    if (in->sent < in->bytes) {
-        n = write(in->to_pe, in->text + in->sent, in->bytes - in->sent);
-        in->sent += n > 0 ? (size_t)n : 0;
-    } else {
-        n = read(STDIN_FILENO, in->text, sizeof(in->text));
-        in->sent = 0;
-        in->bytes = n > 0 ? (size_t)n : 0;
-    }
-    if (n != 0 && (n > 0 || errno == EAGAIN || errno == EINTR))
+    char text[4096];
+    ssize_t n = 1;
+    if (gpsh_sink_pending(&in->to_pe))
+        gpsh_sink_write(&in->to_pe);
+    else if ((n = read(STDIN_FILENO, text, sizeof(text))) > 0)
+        gpsh_sink_add(&in->to_pe, text, (size_t)n);
+    if (!in->to_pe.error && !in->to_pe.broken &&
+        (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))))
         return;
-    if (in->terminal && n == 0 && write(in->to_pe, &end_of_file, 1) < 0) {
+    if (in->terminal && n == 0 && write(in->to_pe.fd, &end_of_file, 1) < 0) {
         // The PE has ended, or reads nothing.
     }
     gpsh_input_close(in);
@@ -251,9 +244,9 @@ void gpsh_input_step(struct gpsh_input *in)
 
 void gpsh_input_close(struct gpsh_input *in)
 {
-    if (in->to_pe >= 0)
-        close(in->to_pe);
-    in->to_pe = -1;
+    if (in->to_pe.fd >= 0)
+        close(in->to_pe.fd);
+    in->to_pe.fd = -1;
 }
 
 // ---- The terminal of PE 0 ----

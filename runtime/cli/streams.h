@@ -63,10 +63,8 @@ void gpsh_sink_flush(struct gpsh_sink *k);
 // read it.
 
 struct gpsh_input {
-    int to_pe;     // -1: nothing to copy (any more)
-    bool terminal; // to_pe is one: its end of file is a character
-    char text[4096];
-    size_t bytes, sent;
+    struct gpsh_sink to_pe; // .fd -1: nothing to copy (any more)
+    bool terminal;          // to_pe is one: its end of file is a character
 };
 
 // Returns the descriptor for PE 0 (to be closed by the caller), or -1: let it inherit.

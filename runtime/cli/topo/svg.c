@@ -52,47 +52,39 @@ static void box_put(struct gpsh_box *box, struct gpsh_box *inside)
         box->inside[box->n++] = inside;
 }
 
-static struct gpsh_box *gpu_box(const struct gpsh_topo *topo, struct gpsh_scene *scene, int gpu)
-{
-    struct gpsh_box *box = box_new(scene, GPSH_BOX_GPU);
-    if (!box)
-        return NULL;
-    box->device = gpu;
-    snprintf(box->title, sizeof box->title, "GPU%d", gpu);
-    const struct gpsh_topo_device *device = &topo->gpus[gpu].device;
-    snprintf(box->text, sizeof box->text, "%s", device->name[0] ? device->name : device->pci);
-    return box;
-}
-
-static struct gpsh_box *nic_box(const struct gpsh_topo *topo, struct gpsh_scene *scene, int port)
-{
-    const struct gpsh_topo_port *p = &topo->ports[port];
-    struct gpsh_box *box = box_new(scene, GPSH_BOX_NIC);
-    if (!box)
-        return NULL;
-    box->device = topo->n_gpus + port;
-    snprintf(box->title, sizeof box->title, "%s", p->device.name);
-    if (p->why_not[0])
-        snprintf(box->text, sizeof box->text, "%s", p->why_not);
-    else if (p->rate)
-        snprintf(box->text, sizeof box->text, "%g Gb/s %s", p->rate / 1000.0,
-                 p->ethernet ? "RoCE" : "IB");
-    else
-        snprintf(box->text, sizeof box->text, "%s", p->ethernet ? "RoCE" : "InfiniBand");
-    return box;
-}
-
 static struct gpsh_box *device_box(const struct gpsh_topo *topo, struct gpsh_scene *scene,
-                                   hwloc_obj_t object)
+                                   int device)
+{
+    bool gpu = device < topo->n_gpus;
+    const char *name = gpsh_topo_device(topo, device)->name;
+    const struct gpsh_topo_port *port = gpu ? NULL : &topo->ports[device - topo->n_gpus];
+    struct gpsh_box *box = box_new(scene, gpu ? GPSH_BOX_GPU : GPSH_BOX_NIC);
+    if (!box)
+        return NULL;
+    box->device = device;
+    snprintf(box->title, sizeof box->title, "%s", name);
+    if (gpu) {
+        snprintf(box->title, sizeof box->title, "GPU%d", device);
+        snprintf(box->text, sizeof box->text, "%s", name[0] ? name : topo->gpus[device].device.pci);
+    } else if (port->why_not[0])
+        snprintf(box->text, sizeof box->text, "%s", port->why_not);
+    else if (port->rate)
+        snprintf(box->text, sizeof box->text, "%g Gb/s %s", port->rate / 1000.0,
+                 port->ethernet ? "RoCE" : "IB");
+    else
+        snprintf(box->text, sizeof box->text, "%s", port->ethernet ? "RoCE" : "InfiniBand");
+    return box;
+}
+
+// Of a PCI device; NULL if it is none of ours.
+static struct gpsh_box *pci_box(const struct gpsh_topo *topo, struct gpsh_scene *scene,
+                                hwloc_obj_t object)
 {
     char pci[GPSH_TOPO_PCI_BYTES];
     gpsh_topo_pci(&object->attr->pcidev, pci);
-    for (int i = 0; i < topo->n_gpus; i++)
-        if (!strcmp(topo->gpus[i].device.pci, pci))
-            return gpu_box(topo, scene, i);
-    for (int i = 0; i < topo->n_ports; i++)
-        if (!strcmp(topo->ports[i].device.pci, pci))
-            return nic_box(topo, scene, i);
+    for (int i = 0; i < topo->n_gpus + topo->n_ports; i++)
+        if (!strcmp(gpsh_topo_device(topo, i)->pci, pci))
+            return device_box(topo, scene, i);
     return NULL;
 }
 
@@ -140,7 +132,7 @@ static struct gpsh_box *bridge_box(const struct gpsh_topo *topo, struct gpsh_sce
                                    hwloc_obj_t object)
 {
     if (object->type == HWLOC_OBJ_PCI_DEVICE)
-        return device_box(topo, scene, object);
+        return pci_box(topo, scene, object);
     return object->type == HWLOC_OBJ_BRIDGE ? inside_box(topo, scene, object) : NULL;
 }
 
@@ -235,7 +227,7 @@ static void scene_make(const struct gpsh_topo *topo, struct gpsh_scene *scene)
     // Software devices hang on nothing.
     for (int i = 0; i < topo->n_ports; i++)
         if (!topo->ports[i].device.pci[0] && !gpsh_topo_port_repeats(topo, i))
-            box_put(machine, nic_box(topo, scene, i));
+            box_put(machine, device_box(topo, scene, topo->n_gpus + i));
     box_place(machine);
 }
 
