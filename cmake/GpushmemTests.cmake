@@ -117,7 +117,9 @@ set(GPUSHMEM_FAKE_GPU_FAILS FAIL_REGULAR_EXPRESSION "fake cuda: ")
 # gpushmem_add_softhca_test(NAME name COMMAND command... [GPU] [DEVICES n] [LABELS label...] [TIMEOUT seconds]
 #                           [ENVIRONMENT NAME=value...] [PROPERTIES name value...])
 # Runs the command with the software HCA in the place of libibverbs and with verbs as the only transport. With GPU
-# the heap is in fake GPU memory. Several may run at once: each has devices of its own.
+# the heap is in fake GPU memory. Several may run at once, of several builds too: each has devices of its own.
+string(MD5 GPUSHMEM_BUILD_ID "${PROJECT_BINARY_DIR}")
+string(SUBSTRING "${GPUSHMEM_BUILD_ID}" 0 8 GPUSHMEM_BUILD_ID)
 function(gpushmem_add_softhca_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "GPU" "NAME;DEVICES;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(NOT arg_DEVICES)
@@ -134,7 +136,24 @@ function(gpushmem_add_softhca_test)
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
     LABELS ${arg_LABELS} PROPERTIES ${arg_PROPERTIES}
     ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:gpushmem_softhca> GPUSHMEM_TRANSPORTS=verbs ASAN_OPTIONS=verify_asan_link_order=0
-                GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${arg_NAME} GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES} ${arg_ENVIRONMENT})
+                GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${GPUSHMEM_BUILD_ID}-${arg_NAME} GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES}
+                ${arg_ENVIRONMENT})
+endfunction()
+
+# gpushmem_add_ofi_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
+#                       [PROPERTIES name value...])
+# Runs the command with ofi as the only transport, over TCP on the loopback device. Without libfabric there is no such test.
+function(gpushmem_add_ofi_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
+  if(NOT LIBFABRIC_FOUND)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  gpushmem_add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS}
+    PROPERTIES ${arg_PROPERTIES}
+    ENVIRONMENT GPUSHMEM_TRANSPORTS=ofi GPUSHMEM_OFI_PROVIDER=tcp GPUSHMEM_OFI_DOMAIN=lo ${arg_ENVIRONMENT})
 endfunction()
 
 # gpushmem_add_fake_gpu_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]

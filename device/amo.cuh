@@ -26,6 +26,7 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpus
     if (!away)
         return gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);
     char *direct = gpsh_dev_at(away, target);
+    gpsh_dev_count(dev, pe, width);
     if (!fetch) {
         width == 8 ? gpsh_dev_reduce64(direct, amo, operand)
                    : gpsh_dev_reduce32(direct, amo, (uint32_t)operand);
@@ -48,14 +49,10 @@ GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, const struct gpush
 
 // ---- Signals ----
 
-// The signal word alone, by one thread. Nothing is implied about what came before it
-// (docs/memory-model.md, "signal alone"): a program that needs an order calls fence, which costs a
-// trip to the peer, and so pays for it only where it is needed.
-GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
-                              uint64_t *signal, uint64_t value, int op, int pe)
+// The signal's word, which was checked.
+GPSH_DEV void gpsh_dev_signal_word(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                                   uint64_t *signal, uint64_t value, int op, int pe)
 {
-    if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
-        return;
     uint64_t away = gpsh_dev_away_amo(dev, pe);
     if (!away)
         gpsh_dev_ring_put_signal(*via.self, signal, nullptr, 0, signal, value, op, pe, false);
@@ -65,10 +62,23 @@ GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpush
         gpsh_dev_store64_sys(gpsh_dev_at(away, signal), value);
 }
 
-// The same, ordered after everything that this thread stored and, if it comes after a barrier of
-// its scope, after what the scope's other threads stored (PTX memory model: causality order is
-// transitive). A releasing store is cheaper than a fence, which would also empty the first-level
-// cache.
+// The signal word alone, by one thread. Nothing is implied about what came before it
+// (docs/memory-model.md, "signal alone"): a program that needs an order calls fence, which costs a
+// trip to the peer, and so pays for it only where it is needed.
+GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
+                              uint64_t *signal, uint64_t value, int op, int pe)
+{
+    if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
+        return;
+    if (gpsh_dev_away_amo(dev, pe))
+        gpsh_dev_count(dev, pe, 0);
+    gpsh_dev_signal_word(dev, via, signal, value, op, pe);
+}
+
+// The word, checked, ordered after everything that this thread stored and, if it comes after a
+// barrier of its scope, after what the scope's other threads stored (PTX memory model: causality
+// order is transitive). A releasing store is cheaper than a fence, which would also empty the
+// first-level cache.
 GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev,
                                        const struct gpushmem_dev &via, uint64_t *signal,
                                        uint64_t value, int op, int pe)
@@ -79,7 +89,7 @@ GPSH_DEV void gpsh_dev_signal_released(const struct gpushmem_dev &dev,
         return;
     }
     gpsh_dev_fence_sys();
-    gpsh_dev_signal(dev, via, signal, value, op, pe);
+    gpsh_dev_signal_word(dev, via, signal, value, op, pe);
 }
 
 template <class Scope>
@@ -95,6 +105,8 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct g
     Scope::sync();
     if (uint64_t away = gpsh_dev_away(dev, pe)) {
         gpsh_dev_copy<Scope, gpsh_way_put>(gpsh_dev_at(away, to), (const char *)from, bytes);
+        if (Scope::rank() == 0)
+            gpsh_dev_count(dev, pe, bytes);
         Scope::sync();
         if (Scope::rank() == 0)
             gpsh_dev_signal_released(dev, via, signal, value, op, pe);

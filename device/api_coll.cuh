@@ -6,6 +6,11 @@
 #include "gpushmem/device/api.cuh"
 #include "gpushmem/device/coll.cuh"
 #include "gpushmem/impl/coll_types.h"
+#include "gpushmem/impl/complex_types.h"
+
+// The bytes of an element. Complex types may be declared only.
+template <typename T> constexpr size_t gpsh_dev_size = sizeof(T);
+template <typename T> constexpr size_t gpsh_dev_size<std::complex<T>> = 2 * sizeof(T);
 
 GPSH_API(int, gpushmem_dev_team_my_pe, (gpushmem_team_t team), (team),
          return gpsh_dev_team_is_valid(dev, team)

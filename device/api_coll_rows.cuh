@@ -29,7 +29,7 @@ GPUSHMEM_RMA_TYPES(GPSH_API_TYPE)
 #define GPSH_API_FOLD(SUFFIX, SCOPE, NAME, KIND, TYPE, NUMBER, FOLD)                               \
     GPSH_API(int, gpushmem_dev_##NAME##SUFFIX, (gpushmem_team_t team, GPSH_P_PART(TYPE, )),        \
              (team, GPSH_A_PART(dest, source, )),                                                  \
-             return GPSH_DO_FOLD(SCOPE, dev, KIND, sizeof(TYPE), NUMBER, FOLD))
+             return GPSH_DO_FOLD(SCOPE, dev, KIND, gpsh_dev_size<TYPE>, NUMBER, FOLD))
 #define GPSH_API_FOLD_OF(OP, KIND, FOLD, NAME, TYPE, NUMBER)                                       \
     GPSH_SCOPES(GPSH_API_FOLD, NAME##_##OP, KIND, TYPE, NUMBER, FOLD)
 #define GPSH_API_SUMS(NAME, TYPE, NUMBER) GPSH_COLLS_OF_SUMS(GPSH_API_FOLD_OF, NAME, TYPE, NUMBER)
@@ -44,4 +44,6 @@ GPUSHMEM_COLL_INTEGERS(GPSH_API_BITS)
 #undef GPSH_API_NUMBERS
 #undef GPSH_API_SUMS
 #undef GPSH_API_FOLD_OF
+GPSH_SCOPES(GPSH_API_FOLD, double2_maxloc_reduce, REDUCE, gpushmem_double2, GPUSHMEM_COLL_COMPLEXD,
+            MAX)
 #undef GPSH_API_FOLD

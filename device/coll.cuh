@@ -68,7 +68,7 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
 GPSH_DEV_CALL int gpsh_dev_coll_large(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                       struct gpsh_dev_group group, struct gpushmem_coll_op op)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, teams.n_pes, group);
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
     if (!gpsh_dev_coll_begin(&c, teams, op.team))
         return c.status;
     int status = gpsh_dev_coll_check(c, op);
@@ -94,7 +94,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_group(const struct gpushmem_dev &dev, struct gps
     const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
     int status = GPSH_DEV_NOT_SMALL;
     if (entry && gpsh_dev_coll_may_be_small(size, op)) {
-        struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, teams.n_pes, group);
+        struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
         status = gpsh_dev_small_do<Scope>(&c, entry, gpsh_dev_small_op(op));
     }
     return status == GPSH_DEV_NOT_SMALL ? gpsh_dev_coll_large(dev, teams, group, op) : status;

@@ -9,8 +9,8 @@
 // Where members keep what `rank` calls. Two sets: a member is at most one operation ahead.
 GPSH_DEV struct gpushmem_coll_call *gpsh_dev_call_of(const struct gpsh_dev_coll &c, int rank)
 {
-    uint64_t set = (c.epoch & 1) * (uint64_t)(unsigned)c.n_pes;
-    return (struct gpushmem_coll_call *)(c.scratch + gpushmem_coll_calls_at(c.n_pes)) + set + rank;
+    uint64_t set = (c.epoch & 1) * (uint64_t)(unsigned)c.room;
+    return (struct gpushmem_coll_call *)(c.scratch + gpushmem_coll_calls_at(c.room)) + set + rank;
 }
 
 // What all have alike. `status`: what is wrong with the call, if there is something. `grid`: how

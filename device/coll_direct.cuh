@@ -124,7 +124,7 @@ GPSH_DEV void gpsh_dev_collect(struct gpsh_dev_coll *c, const struct gpushmem_co
 GPSH_DEV void gpsh_dev_coll_staged(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     uint64_t slot = gpushmem_coll_stage_most(c->n);
-    char *buffer = c->scratch + gpushmem_coll_stage_at(c->n_pes, c->stream) +
+    char *buffer = c->scratch + gpushmem_coll_stage_at(c->room, c->stream) +
                    (c->epoch & 1) * (unsigned)(c->n - 1) * slot;
     for (int k = 1; k < c->n && !c->status; k++) {
         int to = c->me + k < c->n ? c->me + k : c->me + k - c->n;
@@ -363,8 +363,8 @@ GPSH_DEV_CALL void gpsh_dev_fold_give_up(struct gpsh_dev_coll c, int status)
 GPSH_DEV void gpsh_dev_fold_by_ring(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_fold_job job = gpsh_dev_fold_plan(*c, op);
-    uint64_t slot = gpushmem_coll_fetch_slot(c->n_pes, c->n, c->stream);
-    char *stage = c->scratch + gpushmem_coll_stage_at(c->n_pes, c->stream);
+    uint64_t slot = gpushmem_coll_fetch_slot(c->room, c->n, c->stream);
+    char *stage = c->scratch + gpushmem_coll_stage_at(c->room, c->stream);
     char *result = stage + (unsigned)(c->n - 1) * slot;
     bool scans = gpsh_dev_coll_scans(op);
     int failed = 0;

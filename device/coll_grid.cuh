@@ -80,8 +80,7 @@ GPSH_DEV int gpsh_dev_grid_compare(const struct gpushmem_dev &dev,
                                    const struct gpsh_dev_teams &teams,
                                    const struct gpushmem_coll_op &op, int status)
 {
-    struct gpsh_dev_coll c =
-        gpsh_dev_coll_of(dev, teams.n_pes, gpsh_dev_group_of<gpsh_scope_block>());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
     if (!gpsh_dev_coll_begin(&c, teams, op.team))
         return c.status;
     if (gpsh_dev_coll_compares(&c))
@@ -94,8 +93,7 @@ GPSH_DEV int gpsh_dev_grid_compare(const struct gpushmem_dev &dev,
 GPSH_DEV_CALL int gpsh_dev_coll_grid(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                      struct gpushmem_coll_op op)
 {
-    struct gpsh_dev_coll c =
-        gpsh_dev_coll_of(dev, teams.n_pes, gpsh_dev_group_of<gpsh_scope_block>());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
     if (!gpsh_dev_grid_team(&c, teams, op.team))
         return c.status;
     uint64_t *words = c.epoch_word;

@@ -30,7 +30,7 @@ GPSH_DEV bool gpsh_dev_ll_is(const struct gpsh_dev_packet &packet, uint32_t flag
 // Where `to` keeps the packets of `from`, as an address of this PE's.
 GPSH_DEV char *gpsh_dev_ll_place(const struct gpsh_dev_coll &c, int from, int to)
 {
-    return c.scratch + gpushmem_coll_ll_place(c.n_pes, c.n, c.stream, c.epoch & 1, from, to);
+    return c.scratch + gpushmem_coll_ll_place(c.room, c.n, c.stream, c.epoch & 1, from, to);
 }
 
 GPSH_DEV uint64_t gpsh_dev_ll_units(uint64_t bytes)

@@ -133,7 +133,7 @@ GPSH_DEV void gpsh_dev_rounds_take(const struct gpsh_dev_coll &c, const struct g
 GPSH_DEV_CALL int gpsh_dev_rounds_done(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
     uint64_t bytes = gpsh_dev_coll_bytes(op), padded = gpushmem_coll_padded(bytes);
-    char *blocks = c.scratch + gpushmem_coll_stage_at(c.n_pes, c.stream) +
+    char *blocks = c.scratch + gpushmem_coll_stage_at(c.room, c.stream) +
                    (c.epoch & 1) * gpushmem_coll_half_stage(c.stream);
     bool cast = op.kind == GPUSHMEM_COLL_BROADCAST;
     if (!cast || op.root == c.me)

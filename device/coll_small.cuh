@@ -223,7 +223,7 @@ GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_de
         return GPSH_DEV_NOT_SMALL;
     if (status)
         return status;
-    gpsh_dev_small_exchange(c, gpushmem_coll_ll_at(c->n_pes, false), away, &small);
+    gpsh_dev_small_exchange(c, gpushmem_coll_ll_at(c->room, false), away, &small);
     if (!c->status)
         gpsh_dev_small_store(*c, op, small);
     gpsh_dev_coll_finish(c, c->status);

@@ -38,7 +38,7 @@ GPSH_DEV unsigned gpsh_dev_stream_blocks(void)
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_of(const struct gpushmem_dev &dev,
                                                       const struct gpushmem_dev_team &team)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_stream_group());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_stream_group());
     gpsh_dev_coll_take(&c, team);
     c.stream = true;
     c.scratch = team.stream_scratch;
@@ -179,7 +179,7 @@ GPSH_DEV void gpsh_dev_stream_small(const struct gpushmem_dev &dev,
         gpsh_dev_stream_packets(dev, team, op);
         return;
     }
-    struct gpushmem_coll_few few = gpushmem_coll_few_of(&team, &op, dev.n_pes);
+    struct gpushmem_coll_few few = gpushmem_coll_few_of(&team, &op);
     for (int j = 0; j < few.others; j++) {
         int rank = j < team.my_rank ? j : j + 1;
         int pe = team.stride ? team.start + rank * team.stride : team.pes[rank];

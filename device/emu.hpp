@@ -9,24 +9,19 @@
 #ifndef GPUSHMEM_EMU_HPP
 #define GPUSHMEM_EMU_HPP
 
-#include <algorithm>
 #include <errno.h>
-#include <functional>
 #include <limits.h>
 #include <linux/futex.h>
-#include <map>
-#include <mutex>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <time.h>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -51,6 +46,9 @@
 struct uint3 {
     unsigned x, y, z;
 };
+struct alignas(16) double2 {
+    double x, y;
+};
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz)
@@ -65,21 +63,25 @@ enum { warpSize = 32 };
 
 // ---- Waiting ----
 
+// Not from <unistd.h>: kernels may be called read, pipe or sync, and its functions would then be
+// overloads of them.
+extern "C" long gpsh_emu_syscall(long number, ...) __asm__("syscall");
+
 inline void gpsh_emu_futex_wait(uint32_t *word, uint32_t value)
 {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    gpsh_emu_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
 inline void gpsh_emu_futex_wake(uint32_t *word)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    gpsh_emu_syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 inline unsigned gpsh_emu_running; // kernel threads of this process that run or spin now
 
 inline unsigned gpsh_emu_cores(void)
 {
-    static const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    static const int cores = get_nprocs();
     return cores > 0 ? (unsigned)cores : 1;
 }
 
@@ -102,10 +104,35 @@ inline void gpsh_emu_give_way(uint32_t misses)
     nanosleep(&nap, NULL);
 }
 
+// The standard library's take a fifth of a second to include.
+struct gpsh_emu_mutex {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    void lock()
+    {
+        pthread_mutex_lock(&mutex);
+    }
+    void unlock()
+    {
+        pthread_mutex_unlock(&mutex);
+    }
+};
+struct gpsh_emu_guard {
+    gpsh_emu_mutex &mutex;
+    explicit gpsh_emu_guard(gpsh_emu_mutex &m) : mutex(m)
+    {
+        mutex.lock();
+    }
+    ~gpsh_emu_guard()
+    {
+        mutex.unlock();
+    }
+    gpsh_emu_guard(const gpsh_emu_guard &) = delete;
+};
+
 // A barrier whose threads may leave for good (a thread that returned from its kernel no longer
 // counts, as on a GPU).
 struct gpsh_emu_barrier {
-    std::mutex lock;
+    gpsh_emu_mutex lock;
     unsigned members = 0, arrived = 0;
     // Of the last generation, as `outcome`: how many came, and how many of them in a call of this
     // library that all threads make together.
@@ -158,7 +185,7 @@ struct gpsh_emu_barrier {
     // True: it was the last one.
     bool leave()
     {
-        std::lock_guard<std::mutex> guard(lock);
+        gpsh_emu_guard guard(lock);
         if (--members && arrived >= members)
             release();
         return !members;
@@ -173,6 +200,12 @@ struct gpsh_emu_warp {
     uint32_t meetings[warpSize] = {}; // of each lane, in calls that all lanes make together
 };
 
+// Memory that a block shares: by its declaration, or, if dynamic, by the block's own address.
+struct gpsh_emu_object {
+    const void *key;
+    void *memory;
+};
+
 struct gpsh_emu_block {
     uint3 index;
     unsigned launch; // counts the launches of the process
@@ -180,13 +213,13 @@ struct gpsh_emu_block {
     gpsh_emu_barrier *grid = nullptr; // of all blocks, if the launch is a collective one
     std::vector<gpsh_emu_warp> warps;
     std::vector<gpsh_emu_barrier> warpgroups; // of four warps each
-    std::mutex shared_lock;
-    std::map<const void *, void *> shared; // by declaration; the block's own address: dynamic
+    gpsh_emu_mutex shared_lock;
+    std::vector<gpsh_emu_object> shared;
     size_t dynamic_bytes = 0;
     ~gpsh_emu_block()
     {
-        for (auto &entry : shared)
-            free(entry.second);
+        for (gpsh_emu_object &object : shared)
+            free(object.memory);
     }
 };
 
@@ -207,9 +240,20 @@ inline gpsh_emu_warp &gpsh_emu_current_warp(void)
     return gpsh_emu_current_block->warps[gpsh_emu_thread / warpSize];
 }
 
+// CUDA wants every thread of the block, also those that have nothing to do and return early. Here
+// those that wait go on without them.
+inline bool gpsh_emu_sync(bool votes)
+{
+    gpsh_emu_barrier &barrier = gpsh_emu_current_block->barrier;
+    unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+    bool outcome = barrier.wait(votes);
+    if (barrier.came < threads)
+        gpushmem_sync_missed(barrier.came, threads);
+    return outcome;
+}
 inline void __syncthreads(void)
 {
-    gpsh_emu_current_block->barrier.wait();
+    gpsh_emu_sync(false);
 }
 // In a call that all threads of the block make together. What they move is divided among all that
 // the block has had, so one that has left the kernel, or is elsewhere, is missed.
@@ -224,11 +268,11 @@ inline bool gpsh_emu_block_meet(bool votes)
 }
 inline int __syncthreads_or(int predicate)
 {
-    return gpsh_emu_current_block->barrier.wait(predicate != 0);
+    return gpsh_emu_sync(predicate != 0);
 }
 inline int __syncthreads_and(int predicate)
 {
-    return !gpsh_emu_current_block->barrier.wait(predicate == 0);
+    return !gpsh_emu_sync(predicate == 0);
 }
 
 // All threads of the warp that have not returned take part, whatever the mask.
@@ -249,8 +293,12 @@ inline bool gpsh_emu_warp_meet(bool votes)
 // By the last thread of the warp that leaves.
 inline void gpsh_emu_warp_check(const gpsh_emu_warp &warp, unsigned lanes)
 {
-    uint32_t most = *std::max_element(warp.meetings, warp.meetings + lanes);
-    unsigned calling = (unsigned)std::count(warp.meetings, warp.meetings + lanes, most);
+    uint32_t most = 0;
+    unsigned calling = 0; // lanes that have met most often
+    for (unsigned i = 0; i < lanes; i++) {
+        calling = warp.meetings[i] < most ? calling : warp.meetings[i] == most ? calling + 1 : 1;
+        most = warp.meetings[i] < most ? most : warp.meetings[i];
+    }
     if (calling < lanes)
         gpushmem_warp_missed(calling, lanes);
 }
@@ -279,11 +327,12 @@ inline void __threadfence_system(void)
 inline void *gpsh_emu_shared(const void *key, size_t bytes)
 {
     gpsh_emu_block *block = gpsh_emu_current_block;
-    std::lock_guard<std::mutex> guard(block->shared_lock);
-    void *&memory = block->shared[key];
-    if (!memory)
-        memory = aligned_alloc(128, (bytes + 127) / 128 * 128);
-    return memory;
+    gpsh_emu_guard guard(block->shared_lock);
+    for (const gpsh_emu_object &object : block->shared)
+        if (object.key == key)
+            return object.memory;
+    block->shared.push_back({key, aligned_alloc(128, (bytes + 127) / 128 * 128)});
+    return block->shared.back().memory;
 }
 
 #define GPUSHMEM_SHARED(type, name, count)                                                         \
@@ -303,55 +352,56 @@ inline void *gpsh_emu_dynamic_shared(void)
 
 // ---- A thread that touches what is no memory ----
 
-inline struct sigaction gpsh_emu_default_action;
-
-// What a GPU reports as error 700: told in one sentence, then the signal takes its course. Only
-// what a signal handler may call.
-inline void gpsh_emu_on_fault(int number, siginfo_t *info, void *)
+// What a GPU reports as error 700, in one sentence; called by a signal handler. 0: the thread runs
+// no kernel.
+inline int gpsh_emu_tell_fault(char *text, size_t bytes, const void *address)
 {
-    char text[256];
-    if (gpsh_emu_current_block) {
-        int length = snprintf(text, sizeof text,
-                              "gpushmem: a kernel's thread (block (%u,%u,%u), thread (%u,%u,%u)) "
-                              "touched address %p, which is no memory that it may use\n",
-                              blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
-                              threadIdx.z, info->si_addr);
-        if (write(STDERR_FILENO, text, (size_t)length) < 0)
-            length = 0; // there is nobody to tell
-    }
-    sigaction(number, &gpsh_emu_default_action, NULL);
-}
-
-// Where the program, or a sanitizer, has plans of its own for the signal, it stays theirs.
-inline void gpsh_emu_watch_faults(void)
-{
-    struct sigaction action = {};
-    action.sa_sigaction = gpsh_emu_on_fault;
-    action.sa_flags = SA_SIGINFO;
-    for (int number : {SIGSEGV, SIGBUS}) {
-        struct sigaction now;
-        if (!sigaction(number, NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
-            now.sa_handler == SIG_DFL)
-            sigaction(number, &action, NULL);
-    }
+    return gpsh_emu_current_block
+               ? snprintf(text, bytes,
+                          "gpushmem: a kernel's thread (block (%u,%u,%u), thread (%u,%u,%u)) "
+                          "touched address %p, which is no memory that it may use\n",
+                          blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z,
+                          address)
+               : 0;
 }
 
 // ---- Launches and streams ----
 
 inline unsigned gpsh_emu_launches;
 
+// What GPUSHMEM_LAUNCH was given, for the trace: of the launch that this thread makes next.
+inline thread_local const char *gpsh_emu_launch_text;
+
+// What a thread of a launch does: the call of the kernel with its arguments.
+struct gpsh_emu_body {
+    virtual void run() = 0;
+    virtual ~gpsh_emu_body() = default;
+};
+template <typename Call> struct gpsh_emu_body_of : gpsh_emu_body {
+    Call call;
+    explicit gpsh_emu_body_of(Call c) : call(std::move(c))
+    {
+    }
+    void run() override
+    {
+        call();
+    }
+};
+
 struct gpsh_emu_launch {
     dim3 grid, block;
-    std::function<void()> body;
+    gpsh_emu_body *body;
     std::vector<gpsh_emu_block> blocks;
     gpsh_emu_barrier everybody; // of a collective launch
     unsigned remaining;         // threads still running
     gpushmem_stream_t stream;
+    const char *text; // NULL: an operation of a stream
+    uint64_t began = 0;
 
-    gpsh_emu_launch(dim3 g, dim3 b, std::function<void()> f, gpushmem_stream_t s,
-                    size_t shared_bytes, bool together)
-        : grid(g), block(b), body(std::move(f)), blocks((size_t)g.x * g.y * g.z), remaining(0),
-          stream(s)
+    gpsh_emu_launch(dim3 g, dim3 b, gpsh_emu_body *f, gpushmem_stream_t s, size_t shared_bytes,
+                    bool together)
+        : grid(g), block(b), body(f), blocks((size_t)g.x * g.y * g.z), remaining(0), stream(s),
+          text(gpsh_emu_launch_text)
     {
         unsigned threads = b.x * b.y * b.z;
         everybody.members = threads * (unsigned)blocks.size();
@@ -372,6 +422,11 @@ struct gpsh_emu_launch {
             }
         }
     }
+    ~gpsh_emu_launch()
+    {
+        delete body;
+    }
+    gpsh_emu_launch(const gpsh_emu_launch &) = delete;
 };
 
 // What gpushmem_stream_t points to. On a GPU the same name is CUDA's.
@@ -379,6 +434,7 @@ struct CUstream_st {
     std::vector<gpsh_emu_launch *> queue; // the first one runs
     // workers set aside: the threads of its largest launch since it was last empty
     size_t reserved = 0;
+    int number = 0; // counts those of the process, 0 being the default one
 };
 
 // One thread of the pool. It sleeps until `work` has a launch for it.
@@ -431,13 +487,13 @@ inline void gpsh_emu_run(gpsh_emu_worker *self)
     gpsh_emu_thread = t;
     gpsh_emu_current_block = block;
     __atomic_fetch_add(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
-    launch->body();
+    launch->body->run();
     __atomic_fetch_sub(&gpsh_emu_running, 1, __ATOMIC_RELAXED);
     gpsh_emu_current_warp().exchange[t % warpSize] = 0; // votes no more
+    unsigned lanes = d.x * d.y * d.z - t / warpSize * warpSize;
     if (gpsh_emu_current_warp().barrier.leave())
-        gpsh_emu_warp_check(
-            gpsh_emu_current_warp(),
-            std::min(d.x * d.y * d.z - t / warpSize * warpSize, (unsigned)warpSize));
+        gpsh_emu_warp_check(gpsh_emu_current_warp(),
+                            lanes < (unsigned)warpSize ? lanes : (unsigned)warpSize);
     block->warpgroups[t / 128].leave();
     block->barrier.leave();
     if (block->grid)
@@ -455,6 +511,11 @@ inline void gpsh_emu_end(gpsh_emu_pool &pool, gpsh_emu_worker *self)
     pool.idle.push_back(self);
     if (--launch->remaining == 0) {
         gpushmem_stream_t stream = launch->stream;
+        if (launch->began)
+            gpushmem_kernel_ends(launch->began, launch->text,
+                                 (unsigned)launch->blocks.size() * launch->block.x *
+                                     launch->block.y * launch->block.z,
+                                 stream->number);
         stream->queue.erase(stream->queue.begin());
         pool.running--;
         delete launch;
@@ -483,32 +544,13 @@ inline void *gpsh_emu_worker_main(void *arg)
     return nullptr;
 }
 
-// Starts a thread that takes none of the program's signals, but for those that its own instructions
-// cause. 0 or an errno value.
-inline int gpsh_emu_start(gpsh_emu_worker *worker, const pthread_attr_t *attributes)
-{
-    pthread_t thread;
-    sigset_t set, before;
-    sigfillset(&set);
-    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
-        sigdelset(&set, own);
-    pthread_sigmask(SIG_BLOCK, &set, &before);
-    int error = pthread_create(&thread, attributes, gpsh_emu_worker_main, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 // Makes sure that there are `count` workers; the lock is held. 0 or a negative status.
 inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, GPSH_EMU_STACK_BYTES);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     int error = 0;
     while (!error && pool.workers < count) {
         gpsh_emu_worker *worker = new gpsh_emu_worker;
-        error = gpsh_emu_start(worker, &attributes);
+        error = gpushmem_kernel_thread_start(gpsh_emu_worker_main, worker, GPSH_EMU_STACK_BYTES);
         if (error) {
             delete worker;
         } else {
@@ -516,7 +558,6 @@ inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
             pool.workers++;
         }
     }
-    pthread_attr_destroy(&attributes);
     return error ? GPUSHMEM_ERR_NO_MEMORY : 0;
 }
 
@@ -525,6 +566,7 @@ inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch)
 {
     unsigned threads = launch->block.x * launch->block.y * launch->block.z;
     launch->remaining = threads * (unsigned)launch->blocks.size();
+    launch->began = gpushmem_kernel_begins();
     for (size_t b = 0; b < launch->blocks.size(); b++) {
         for (unsigned t = 0; t < threads; t++) {
             gpsh_emu_worker *worker = pool.idle.back();
@@ -592,23 +634,27 @@ inline int gpsh_emu_queue(gpsh_emu_pool &pool, gpsh_emu_launch *launch, size_t t
     return 0;
 }
 
-inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream,
-                           std::function<void()> body, size_t shared_bytes = 0,
-                           bool together = false)
+// The launch, or its failure, takes the body.
+inline int gpsh_emu_submit_body(dim3 grid, dim3 block, gpushmem_stream_t stream,
+                                gpsh_emu_body *body, size_t shared_bytes, bool together)
 {
     const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
     const char *limit = gpsh_emu_launch_limit(grid, block, shared_bytes);
-    if (limit)
+    if (limit) {
+        delete body;
         return gpushmem_launch_failed(GPUSHMEM_ERR_INVALID, &shape, limit);
+    }
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
     pthread_mutex_lock(&pool.lock);
     gpushmem_stream_t known = gpsh_emu_stream(pool, stream);
     pthread_mutex_unlock(&pool.lock);
-    if (!known)
+    if (!known) {
+        delete body;
         return gpsh_emu_no_stream("a launch", stream);
-    gpsh_emu_launch *launch =
-        new gpsh_emu_launch(grid, block, std::move(body), known, shared_bytes, together);
+    }
+    gpsh_emu_launch *launch = new gpsh_emu_launch(grid, block, body, known, shared_bytes, together);
     size_t threads = launch->blocks.size() * block.x * block.y * block.z;
+    gpsh_emu_launch_text = nullptr;
     pthread_mutex_lock(&pool.lock);
     int status = gpsh_emu_queue(pool, launch, threads);
     pthread_mutex_unlock(&pool.lock);
@@ -618,6 +664,14 @@ inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream,
     return gpushmem_launch_failed(
         status, &shape,
         "the system has no more threads; launch fewer, or raise the limit (ulimit -u)");
+}
+
+template <typename Call>
+inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, Call body,
+                           size_t shared_bytes = 0, bool together = false)
+{
+    return gpsh_emu_submit_body(grid, block, stream, new gpsh_emu_body_of<Call>(std::move(body)),
+                                shared_bytes, together);
 }
 
 // With the lock held, which is given up meanwhile. False: there is no such stream.
@@ -641,8 +695,10 @@ inline int gpsh_emu_wait(gpushmem_stream_t stream)
 inline gpushmem_stream_t gpsh_emu_stream_create(void)
 {
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
+    static int made;
     gpushmem_stream_t stream = new CUstream_st;
     pthread_mutex_lock(&pool.lock);
+    stream->number = ++made;
     pool.streams.push_back(stream);
     pthread_mutex_unlock(&pool.lock);
     return stream;

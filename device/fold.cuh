@@ -151,6 +151,18 @@ template <typename T> GPSH_DEV void gpsh_dev_complex_times(uint32_t *a, const ui
     memcpy(a, product, sizeof product);
 }
 
+// Of two pairs of a value and its place the one with the larger value; of equal values the one with
+// the smaller place. A NaN stays.
+GPSH_DEV void gpsh_dev_fold_maxloc(uint32_t *a, const uint32_t *b)
+{
+    double x[2], y[2];
+    memcpy(x, a, sizeof x);
+    memcpy(y, b, sizeof y);
+    bool other = y[0] != y[0] || y[0] > x[0] || (y[0] == x[0] && y[1] < x[1]);
+    if (x[0] == x[0] && other)
+        memcpy(a, y, sizeof y);
+}
+
 // One lane of an unsigned word; T says the width and the sign. Wraps.
 template <typename T, typename U> GPSH_DEV U gpsh_dev_fold_lane(U a, U b, int fold)
 {
@@ -250,7 +262,7 @@ GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_fold_result(const gpsh_dev_acc<WORDS> &ac
     for (int i = 0; i < WORDS; i += 2)                                                             \
     CALL(&acc->w[i], &in.w[i], fold)
 
-// sum is that of the parts. Products of two doubles each take units of 16 bytes
+// sum is that of the parts. Products and maxima of two doubles each take units of 16 bytes
 // (gpushmem_coll_is_wide).
 template <int WORDS>
 GPSH_DEV void gpsh_dev_fold_complex(gpsh_dev_acc<WORDS> *acc, const gpsh_dev_unit<WORDS> &in,
@@ -265,7 +277,10 @@ GPSH_DEV void gpsh_dev_fold_complex(gpsh_dev_acc<WORDS> *acc, const gpsh_dev_uni
         for (int i = 0; i < WORDS; i += 2)
             gpsh_dev_complex_times<float>(&acc->w[i], &in.w[i]);
     } else if constexpr (WORDS == 4) {
-        gpsh_dev_complex_times<double>(acc->w, in.w);
+        if (fold == GPUSHMEM_COLL_MAX)
+            gpsh_dev_fold_maxloc(acc->w, in.w);
+        else
+            gpsh_dev_complex_times<double>(acc->w, in.w);
     }
 }
 

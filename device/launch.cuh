@@ -31,7 +31,6 @@
 #if !defined(__CUDACC__)
 #include <errno.h>
 #include <sys/uio.h>
-#include <unistd.h>
 #endif
 
 // Before init, or after finalize: the sentence names what the program has called.
@@ -225,8 +224,8 @@ static inline int gpsh_launch_status(cudaError_t error, const void *kernel, dim3
 // Static: it gives the handle to its own translation unit. The launch returns its own status: after
 // <<<>>> there is only CUDA's last error, which may be older.
 template <typename Kernel, typename... Arguments>
-static int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
-                              gpushmem_stream_t stream, Arguments... arguments)
+static int gpsh_launch_now(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                           gpushmem_stream_t stream, Arguments... arguments)
 {
     int status = gpushmem_device_attach();
     if (status)
@@ -292,17 +291,18 @@ inline bool gpsh_cpu_reaches(const struct gpushmem_dev &dev)
     char byte;
     struct iovec here = {&byte, 1}, there = {dev.heap, 1};
     return !(dev.flags & GPUSHMEM_DEV_GPU_HEAP) ||
-           process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+           process_vm_readv((pid_t)gpsh_emu_syscall(SYS_getpid), &here, 1, &there, 1, 0) == 1 ||
+           errno != EFAULT;
 }
 
 inline int gpushmem_device_attach(void)
 {
-    static std::mutex lock;
+    static gpsh_emu_mutex lock;
     struct gpushmem_dev dev;
     gpushmem_stream_serve(gpsh_emu_enqueue);
     int status = gpushmem_device_handle(&dev);
     // Threads may make their first launches at the same time: the copy is looked at with the lock.
-    std::lock_guard<std::mutex> guard(lock);
+    gpsh_emu_guard guard(lock);
     if (status || dev.generation == gpsh_dev_implicit.generation)
         return status;
     if (!gpsh_cpu_reaches(dev))
@@ -316,13 +316,13 @@ inline int gpushmem_device_attach(void)
 }
 
 template <typename Kernel, typename... Arguments>
-int gpsh_launch_shared(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
-                       gpushmem_stream_t stream, Arguments... arguments)
+int gpsh_launch_now(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                    gpushmem_stream_t stream, Arguments... arguments)
 {
     int status = gpushmem_device_attach();
     if (status)
         return gpsh_launch_unready(status);
-    gpsh_emu_watch_faults();
+    gpushmem_faults_watch(gpsh_emu_tell_fault);
     return gpsh_emu_submit(
         grid, block, stream, [=] { kernel(arguments...); }, shared_bytes);
 }
@@ -357,16 +357,38 @@ inline int gpushmem_launch_wait(gpushmem_stream_t stream)
 
 #endif
 
-template <typename Kernel, typename... Arguments>
-static inline int gpsh_launch(Kernel kernel, dim3 grid, dim3 block, gpushmem_stream_t stream,
-                              Arguments... arguments)
+// Kernels return nothing, and most have parameters: by that the compiler tells one called read or
+// sync from the functions of C, which are its overloads. All are templates: a file with kernels
+// alone is linked without the library.
+template <typename P, typename... More, typename... Arguments>
+static inline int gpsh_launch_shared(void (*kernel)(P, More...), dim3 grid, dim3 block,
+                                     size_t shared_bytes, gpushmem_stream_t stream,
+                                     Arguments... arguments)
 {
-    return gpsh_launch_shared(kernel, grid, block, 0, stream, arguments...);
+    return gpsh_launch_now(kernel, grid, block, shared_bytes, stream, arguments...);
+}
+template <typename = void>
+static int gpsh_launch_shared(void (*kernel)(), dim3 grid, dim3 block, size_t shared_bytes,
+                              gpushmem_stream_t stream)
+{
+    return gpsh_launch_now(kernel, grid, block, shared_bytes, stream);
+}
+
+template <typename P, typename... More, typename... Arguments>
+static inline int gpsh_launch(void (*kernel)(P, More...), dim3 grid, dim3 block,
+                              gpushmem_stream_t stream, Arguments... arguments)
+{
+    return gpsh_launch_now(kernel, grid, block, 0, stream, arguments...);
+}
+template <typename = void>
+static int gpsh_launch(void (*kernel)(), dim3 grid, dim3 block, gpushmem_stream_t stream)
+{
+    return gpsh_launch_now(kernel, grid, block, 0, stream);
 }
 
 // An argument of the kernel in the place of the stream. 0 and NULL are streams.
-template <typename Kernel, typename Pointee, typename... Arguments>
-static inline int gpsh_launch(Kernel, dim3, dim3, Pointee *, Arguments...)
+template <typename P, typename... More, typename Pointee, typename... Arguments>
+static inline int gpsh_launch(void (*)(P, More...), dim3, dim3, Pointee *, Arguments...)
 {
     static_assert(
         !sizeof(Pointee *),
@@ -376,7 +398,17 @@ static inline int gpsh_launch(Kernel, dim3, dim3, Pointee *, Arguments...)
 }
 
 // All in one parameter: a kernel may be a template whose arguments have commas between them.
-#define GPUSHMEM_LAUNCH(...)        gpsh_launch(__VA_ARGS__)
-#define GPUSHMEM_LAUNCH_SHARED(...) gpsh_launch_shared(__VA_ARGS__)
+#if defined(__CUDACC__)
+#define GPSH_LAUNCH_BY(FUNCTION, ...) FUNCTION(__VA_ARGS__)
+#else
+// With the text of it, for the trace.
+#define GPSH_LAUNCH_BY(FUNCTION, ...) (gpsh_emu_launch_named(#__VA_ARGS__), FUNCTION(__VA_ARGS__))
+static inline void gpsh_emu_launch_named(const char *text)
+{
+    gpsh_emu_launch_text = text;
+}
+#endif
+#define GPUSHMEM_LAUNCH(...)        GPSH_LAUNCH_BY(gpsh_launch, __VA_ARGS__)
+#define GPUSHMEM_LAUNCH_SHARED(...) GPSH_LAUNCH_BY(gpsh_launch_shared, __VA_ARGS__)
 
 #endif

@@ -99,7 +99,7 @@ static int gpsh_launch_find_room(Kernel, dim3 block, size_t shared_bytes,
     if (limit)
         return gpushmem_launch_failed(GPUSHMEM_ERR_INVALID, &shape, limit);
     unsigned warps = (block.x * block.y * block.z + warpSize - 1) / warpSize;
-    int by_threads = (int)(GPSH_EMU_MAX_BLOCK / warpSize / warps),
+    int by_threads = (int)GPSH_EMU_MAX_BLOCK / (int)warpSize / (int)warps,
         by_memory = (int)(GPSH_EMU_MAX_SHARED / (shared_bytes ? shared_bytes : 1));
     room->processors = GPSH_EMU_PROCESSORS;
     room->each = GPSH_EMU_PROCESSOR_BLOCKS;
@@ -112,7 +112,7 @@ template <typename... P>
 static int gpsh_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                                 gpushmem_stream_t stream, P... parameters)
 {
-    gpsh_emu_watch_faults();
+    gpushmem_faults_watch(gpsh_emu_tell_fault);
     return gpsh_emu_submit(
         grid, block, stream, [=] { kernel(parameters...); }, shared_bytes, true);
 }
@@ -121,8 +121,7 @@ static int gpsh_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, siz
 
 // *blocks: at most INT_MAX, as on every GPU.
 template <typename Kernel>
-static int gpushmem_launch_collective_grid(Kernel kernel, dim3 block, size_t shared_bytes,
-                                           int *blocks)
+static int gpsh_launch_grid(Kernel kernel, dim3 block, size_t shared_bytes, int *blocks)
 {
     struct gpsh_launch_room room = {0, 0};
     int status = blocks
@@ -132,6 +131,20 @@ static int gpushmem_launch_collective_grid(Kernel kernel, dim3 block, size_t sha
     if (!status)
         *blocks = room.each * room.processors;
     return status;
+}
+
+// Two of each, as in launch.cuh: for kernels called as functions of C.
+template <typename P, typename... More>
+static int gpushmem_launch_collective_grid(void (*kernel)(P, More...), dim3 block,
+                                           size_t shared_bytes, int *blocks)
+{
+    return gpsh_launch_grid(kernel, block, shared_bytes, blocks);
+}
+template <typename = void>
+static int gpushmem_launch_collective_grid(void (*kernel)(), dim3 block, size_t shared_bytes,
+                                           int *blocks)
+{
+    return gpsh_launch_grid(kernel, block, shared_bytes, blocks);
 }
 
 static inline int gpsh_launch_refuse_room(const void *kernel,
@@ -150,9 +163,9 @@ static inline int gpsh_launch_refuse_room(const void *kernel,
 
 // The kernel's parameters convert the arguments, as in every call of a function.
 template <typename... P>
-static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
-                                  gpushmem_stream_t stream,
-                                  typename gpsh_dev_same<P>::type... parameters)
+static int gpsh_launch_collectively(void (*kernel)(P...), dim3 grid, dim3 block,
+                                    size_t shared_bytes, gpushmem_stream_t stream,
+                                    typename gpsh_dev_same<P>::type... parameters)
 {
     const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
     int most = 0;
@@ -160,7 +173,7 @@ static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, s
     if (!status)
         status = gpushmem_launch_compare(&shape);
     if (!status)
-        status = gpushmem_launch_collective_grid(kernel, block, shared_bytes, &most);
+        status = gpsh_launch_grid(kernel, block, shared_bytes, &most);
     if (status)
         return status;
     unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
@@ -174,9 +187,25 @@ static int gpsh_launch_collective(void (*kernel)(P...), dim3 grid, dim3 block, s
                                       shared_bytes, stream, parameters...);
 }
 
+template <typename P, typename... More>
+static int gpsh_launch_collective(void (*kernel)(P, More...), dim3 grid, dim3 block,
+                                  size_t shared_bytes, gpushmem_stream_t stream,
+                                  typename gpsh_dev_same<P>::type first,
+                                  typename gpsh_dev_same<More>::type... more)
+{
+    return gpsh_launch_collectively<P, More...>(kernel, grid, block, shared_bytes, stream, first,
+                                                more...);
+}
+template <typename = void>
+static int gpsh_launch_collective(void (*kernel)(), dim3 grid, dim3 block, size_t shared_bytes,
+                                  gpushmem_stream_t stream)
+{
+    return gpsh_launch_collectively<>(kernel, grid, block, shared_bytes, stream);
+}
+
 // A stream in the place of the bytes, as in GPUSHMEM_LAUNCH. 0 and NULL are bytes.
-template <typename... P, typename Stream, typename... Arguments>
-static int gpsh_launch_collective(void (*)(P...), dim3, dim3, Stream *, Arguments...)
+template <typename P, typename... More, typename Stream, typename... Arguments>
+static int gpsh_launch_collective(void (*)(P, More...), dim3, dim3, Stream *, Arguments...)
 {
     static_assert(!sizeof(Stream *),
                   "GPUSHMEM_LAUNCH_COLLECTIVE(kernel, grid, block, shared_bytes, stream, "
@@ -191,9 +220,9 @@ template <> struct gpsh_no_stream<CUstream_st> {
 };
 
 // An argument of the kernel in the place of the stream, as after GPUSHMEM_LAUNCH's one NULL.
-template <typename... P, typename Pointee, typename... Arguments>
+template <typename P, typename... More, typename Pointee, typename... Arguments>
 static typename gpsh_no_stream<Pointee>::type
-gpsh_launch_collective(void (*)(P...), dim3, dim3, size_t, Pointee *, Arguments...)
+gpsh_launch_collective(void (*)(P, More...), dim3, dim3, size_t, Pointee *, Arguments...)
 {
     static_assert(!sizeof(Pointee *),
                   "GPUSHMEM_LAUNCH_COLLECTIVE(kernel, grid, block, shared_bytes, stream, "
@@ -202,6 +231,6 @@ gpsh_launch_collective(void (*)(P...), dim3, dim3, size_t, Pointee *, Arguments.
     return GPUSHMEM_ERR_INVALID;
 }
 
-#define GPUSHMEM_LAUNCH_COLLECTIVE(...) gpsh_launch_collective(__VA_ARGS__)
+#define GPUSHMEM_LAUNCH_COLLECTIVE(...) GPSH_LAUNCH_BY(gpsh_launch_collective, __VA_ARGS__)
 
 #endif

@@ -22,6 +22,8 @@ GPSH_DEV void gpsh_dev_move(const struct gpushmem_dev &dev, const struct gpushme
         char *there = gpsh_dev_at(away, remote);
         gpsh_dev_copy<Scope, Way>(Way::is_put ? there : (char *)to,
                                   Way::is_put ? (const char *)from : there, bytes);
+        if (Scope::rank() == 0)
+            gpsh_dev_count(dev, pe, bytes);
     } else if (Scope::rank() == 0) {
         Way::is_put ? gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking)
                     : gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
@@ -44,6 +46,8 @@ GPSH_DEV void gpsh_dev_move_strided(const struct gpushmem_dev &dev, const struct
         gpsh_dev_copy_strided<Scope, Way>(Way::is_put ? there : (char *)to,
                                           Way::is_put ? (const char *)from : there, to_stride,
                                           from_stride, n, size);
+        if (Scope::rank() == 0)
+            gpsh_dev_count(dev, pe, n * size);
     } else if (Scope::rank() == 0) {
         gpsh_dev_ring_strided(*via.self, Way::is_put ? GPUSHMEM_CMD_IPUT : GPUSHMEM_CMD_IGET,
                               remote, local, to_stride, from_stride, n, size, pe);
@@ -57,10 +61,12 @@ GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, const struct gp
 {
     if (!gpsh_dev_check(dev, to, bytes, pe))
         return;
-    if (uint64_t away = gpsh_dev_away(dev, pe))
+    if (uint64_t away = gpsh_dev_away(dev, pe)) {
         gpsh_dev_store_small(gpsh_dev_at(away, to), bits, bytes);
-    else
+        gpsh_dev_count(dev, pe, bytes);
+    } else {
         gpsh_dev_ring_put_value(via, to, bits, bytes, pe);
+    }
 }
 
 // Misaligned, which is rare: in place it would be an instruction more for each step of it.
@@ -79,6 +85,7 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struc
         return 0;
     if (uint64_t away = gpsh_dev_away(dev, pe)) {
         const char *direct = gpsh_dev_at(away, from);
+        gpsh_dev_count(dev, pe, bytes);
         // heaps begin at whole pages: the address here is aligned as the one there
         if (bytes == 8 && !((uintptr_t)from & 7))
             return gpsh_dev_load64_value_sys(direct);

@@ -254,6 +254,18 @@ GPSH_DEV char *gpsh_dev_at(uint64_t away, const void *address)
     return (char *)((uintptr_t)address + away - 1);
 }
 
+// An operation by loads and stores, on CPU threads where GPUSHMEM_STATS is set. A GPU counts none:
+// what it takes to know whether to count would slow down those that do not.
+GPSH_DEV void gpsh_dev_count(const struct gpushmem_dev &dev, int pe, uint64_t bytes)
+{
+#if defined(__CUDACC__)
+    (void)dev, (void)pe, (void)bytes;
+#else
+    if (__builtin_expect(dev.flags & GPUSHMEM_DEV_COUNTED, 0))
+        gpushmem_direct_counted(pe, bytes);
+#endif
+}
+
 // Both at once. Whoever branches on it asks for gpsh_dev_away: the compiler cannot know that a sum
 // is not NULL, and compares that as well.
 GPSH_DEV char *gpsh_dev_direct(const struct gpushmem_dev &dev, const void *address, int pe)

@@ -28,6 +28,25 @@ GPSH_DEV void gpsh_dev_stream_settle(const struct gpushmem_dev &dev, int pe)
         gpsh_dev_pe_quiet(dev, dev, pe);
 }
 
+template <typename T>
+GPSH_DEV void gpsh_dev_stream_wait_as(const struct gpushmem_dev &dev,
+                                      const struct gpushmem_stream_op &op)
+{
+    gpsh_dev_wait_value<T>(dev, (const T *)(const void *)op.signal, op.op, (T)op.value);
+}
+GPSH_DEV void gpsh_dev_stream_wait(const struct gpushmem_dev &dev,
+                                   const struct gpushmem_stream_op &op)
+{
+    switch (op.size) {
+    case 2: gpsh_dev_stream_wait_as<uint16_t>(dev, op); break;
+    case 4: gpsh_dev_stream_wait_as<uint32_t>(dev, op); break;
+    case -2: gpsh_dev_stream_wait_as<int16_t>(dev, op); break;
+    case -4: gpsh_dev_stream_wait_as<int32_t>(dev, op); break;
+    case -8: gpsh_dev_stream_wait_as<int64_t>(dev, op); break;
+    default: gpsh_dev_stream_wait_as<uint64_t>(dev, op); break;
+    }
+}
+
 // `kind` is op.kind. All threads of the block take part where data is copied; the others are
 // launched with one thread. Puts and gets of mapped PEs may have several blocks.
 GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
@@ -54,11 +73,7 @@ GPSH_DEV void gpsh_dev_stream_do(const struct gpushmem_dev &dev,
             gpsh_dev_signal_released(dev, dev, op.signal, op.value, op.op, op.pe);
         gpsh_dev_stream_settle(dev, op.pe);
         break;
-    case GPUSHMEM_STREAM_WAIT: {
-        uint64_t seen;
-        gpsh_dev_wait_until<uint64_t>(dev, op.signal, op.op, op.value, &seen);
-        break;
-    }
+    case GPUSHMEM_STREAM_WAIT: gpsh_dev_stream_wait(dev, op); break;
     case GPUSHMEM_STREAM_P: gpsh_dev_put_value(dev, dev, op.dest, op.value, op.bytes, op.pe); break;
     case GPUSHMEM_STREAM_IPUT:
         gpsh_dev_move_strided<gpsh_scope_block, gpsh_way_put>(

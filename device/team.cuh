@@ -69,7 +69,7 @@ struct gpsh_dev_coll {
     unsigned lane, lanes;   // of the threads of all blocks that take part
     unsigned block, blocks; // of the launch, if it is a stream's
     bool stream;
-    int n_pes;         // of the job
+    int room;          // of how many members its scratch has room
     int handle, me, n; // of the team
     uint32_t flags;    // enum gpushmem_dev_team_flag
     int start, stride;
@@ -116,16 +116,21 @@ GPSH_DEV const struct gpushmem_dev_team *gpsh_dev_teams_at(const struct gpsh_dev
 }
 
 // Begun by gpsh_dev_coll_begin.
-GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev, int n_pes,
+GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev,
                                                struct gpsh_dev_group group)
 {
-    return {dev, group, group.rank, group.size, 0,       1,       false,   n_pes, -1, 0,
-            0,   0,     0,          0,          nullptr, nullptr, nullptr, 0,     0};
+    return {dev, group, group.rank, group.size, 0,       1,       false,   0, -1, 0,
+            0,   0,     0,          0,          nullptr, nullptr, nullptr, 0, 0};
 }
 
 GPSH_DEV int gpsh_dev_coll_pe(const struct gpsh_dev_coll &c, int rank)
 {
     return c.stride ? c.start + rank * c.stride : c.pes[rank];
+}
+
+GPSH_DEV bool gpsh_dev_checked(const struct gpsh_dev_coll &c)
+{
+    return (c.flags & GPUSHMEM_DEV_TEAM_CHECKED) != 0;
 }
 
 // Where a member's object is for loads and stores, or NULL.
@@ -162,7 +167,8 @@ GPSH_DEV_CALL void gpsh_dev_coll_poison(struct gpsh_dev_coll c)
         return;
     gpsh_dev_coll_poison_at(c, team.stream_scratch);
     for (int k = 1; k < GPUSHMEM_TEAM_CHANNELS; k++)
-        gpsh_dev_coll_poison_at(c, team.stream_scratch + gpushmem_coll_channel_at(c.n_pes, k));
+        gpsh_dev_coll_poison_at(c, team.stream_scratch +
+                                       gpushmem_coll_channel_at(c.room, k, gpsh_dev_checked(c)));
 }
 
 // One empty turn of a wait for members that looks at the host. Not 0: gives up.
@@ -204,7 +210,7 @@ GPSH_DEV uint64_t *gpsh_dev_coll_flag(const struct gpsh_dev_coll &c, int flag, i
 {
     uint64_t blocks = c.stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1;
     uint64_t row = (uint64_t)flag * blocks + c.block;
-    return (uint64_t *)(c.scratch + GPUSHMEM_COLL_FLAGS_AT) + row * gpushmem_coll_row(c.n_pes) +
+    return (uint64_t *)(c.scratch + GPUSHMEM_COLL_FLAGS_AT) + row * gpushmem_coll_row(c.room) +
            rank;
 }
 
@@ -271,7 +277,7 @@ GPSH_DEV void gpsh_dev_coll_exchange(struct gpsh_dev_coll *c, int flag)
 
 GPSH_DEV void gpsh_dev_coll_clear(const struct gpsh_dev_coll &c)
 {
-    char *packets = c.scratch + gpushmem_coll_ll_at(c.n_pes, c.stream);
+    char *packets = c.scratch + gpushmem_coll_ll_at(c.room, c.stream);
     unsigned bytes = c.stream ? +GPUSHMEM_COLL_STREAM_LL : +GPUSHMEM_COLL_KERNEL_LL;
     for (unsigned i = c.group.rank; i < bytes / sizeof(struct gpsh_dev_packet); i += c.group.size)
         gpsh_dev_store_packet(packets + i * sizeof(struct gpsh_dev_packet), {0, 0});
@@ -378,6 +384,7 @@ GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_
     c->me = team.my_rank;
     c->n = team.n;
     c->flags = team.flags;
+    c->room = (int)(team.flags >> GPUSHMEM_DEV_TEAM_ROOM_SHIFT);
     c->start = team.start;
     c->stride = team.stride;
     c->pes = team.pes;
@@ -388,8 +395,9 @@ GPSH_DEV void gpsh_dev_coll_take_channel(struct gpsh_dev_coll *c,
                                          const struct gpushmem_dev_team &team, int channel)
 {
     c->epoch_word = team.epochs + channel;
-    c->scratch =
-        channel ? team.stream_scratch + gpushmem_coll_channel_at(c->n_pes, channel) : team.scratch;
+    c->scratch = channel ? team.stream_scratch +
+                               gpushmem_coll_channel_at(c->room, channel, gpsh_dev_checked(*c))
+                         : team.scratch;
 }
 
 // The bit of a sequence's number that says that an operation of it is under way (GPUSHMEM_CHECK=1).

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # demo.sh: installs what is missing, builds, and runs gpushmem's main job: heat diffusion over a picture, split over 4
-# PEs whose kernels put their halos into each other's memory, first over shared memory, then over verbs between two
-# RDMA devices (Soft-RoCE in a small guest). Each result must equal a serial run bit for bit.
+# PEs whose kernels put their halos into each other's memory, first over shared memory, over TCP by libfabric, then over verbs
+# between two RDMA devices (Soft-RoCE in a small guest). Each result must equal a serial run bit for bit.
 #
 #   demo.sh [--preset P] [--steps N] [--image FILE.pgm]
 #
@@ -56,6 +56,10 @@ main() {
     GPUSHMEM_TRANSPORTS=p2p "$bin/gpushmem" run -n 4 "$bin/heat" --image "$image" --steps "$steps" \
         --out "$out/p2p.png" --check || fail "4 PEs over p2p (exit code $?)"
 
+    echo "demo: 4 PEs on two nodes, TCP between them (libfabric)"
+    GPUSHMEM_TRANSPORTS=p2p,ofi "$bin/gpushmem" run -n 4 --nodes 2 "$bin/heat" --image "$image" --steps "$steps" \
+        --out "$out/ofi.png" --check || fail "4 PEs over ofi (exit code $?)"
+
     # PEs 0 and 1 on one device, 2 and 3 on the other; verbs only, so that every halo goes through a NIC.
     echo "demo: 4 PEs, verbs, two RDMA devices (in a guest; emulated, so slower)"
     # shellcheck disable=SC2016
@@ -67,8 +71,9 @@ main() {
     [ "$(awk -F: '$2 >= '"$steps" "$out/packets" | wc -l)" = 2 ] || fail "not both devices sent the halos: $out/packets"
 
     cmp "$out/p2p.png" "$out/verbs.png" || fail "p2p and verbs give different pictures: $out"
+    cmp "$out/p2p.png" "$out/ofi.png" || fail "p2p and ofi give different pictures: $out"
     echo "demo: the pictures are in $out"
-    echo "demo: ok: $steps steps on 4 PEs, over p2p and over verbs, equal to the serial run bit for bit"
+    echo "demo: ok: $steps steps on 4 PEs, over p2p, ofi and verbs, equal to the serial run bit for bit"
 }
 
 main "$@"

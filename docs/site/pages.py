@@ -21,6 +21,11 @@ def url_of(path):
     return re.sub(r"\.md$", ".html", path.lower())
 
 
+def plain(text):
+    """HTML without its tags."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", text))).strip()
+
+
 class Page:
     def __init__(self, path, text, title="", part=""):
         self.path, self.text, self.part = path, text, part
@@ -36,6 +41,17 @@ class Page:
         return [(self.title, self.url)] + [("%s: %s" % (self.title, text), self.url + "#" + anchor)
                                            for text, anchor, level in self.headings if level > 1] + \
                [(name, self.url + "#" + name) for name in self.settings]
+
+    def texts(self):
+        """What the search looks through: title, address and plain text of each part of the page."""
+        for part in re.split(r'(?=<h[1-6] id="|<section class="entry")', self.html):
+            anchor = re.match(r'<(?:h[1-6]|section class="entry") id="([^"]*)"', part)
+            heading = re.match(r"<h[1-6][^>]*>(.*?)</h[1-6]>", part, re.S)
+            name = plain(heading[1]) if heading else html.unescape(anchor[1]) if anchor else self.title
+            words = plain(part[heading.end():] if heading else part)
+            if words:
+                title = self.title if name == self.title else "%s: %s" % (self.title, name)
+                yield title, self.url + ("#" + anchor[1] if anchor else ""), words
 
     def render(self, site):
         import markdown_it

@@ -83,6 +83,12 @@ GPUSHMEM_COLL_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_FOLD
 
+// The largest value, and where it is: element i of dest is the pair with the largest x among
+// element i of all sources; of equal ones that with the smallest y. A pair whose x is NaN wins over
+// all, the one of the lowest rank over other NaNs. In place legal.
+GPUSHMEM_API int gpushmem_double2_maxloc_reduce(gpushmem_team_t team, gpushmem_double2 *dest,
+                                                const gpushmem_double2 *source, size_t nelems);
+
 #ifdef __cplusplus
 }
 #endif

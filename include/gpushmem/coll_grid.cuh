@@ -17,7 +17,7 @@
 //     channel, or another team, may.
 //     0, or a negative status, the same for all threads of the grid:
 //       GPUSHMEM_ERR_INVALID    no such team on this PE, a channel of one, or a team without
-//                               memory for operations of streams (GPUSHMEM_STREAM_TEAMS)
+//                               memory for operations of streams (GPUSHMEM_TEAM_MEMORY)
 //       GPUSHMEM_ERR_STATE      the kernel was not launched so that its blocks can meet
 //       GPUSHMEM_ERR_ASYMMETRY  with GPUSHMEM_CHECK=1: members call differently, or by grids of
 //                               different numbers of blocks; none begins, and the team goes on

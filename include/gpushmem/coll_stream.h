@@ -48,7 +48,7 @@
 //                GPUSHMEM_ERR_INVALID      no team of this PE; root is no rank; a stride below 1;
 //                                          dest overlaps source where it may not
 //                GPUSHMEM_ERR_UNSUPPORTED  the team has no memory for streams
-//                                          (GPUSHMEM_STREAM_TEAMS)
+//                                          (GPUSHMEM_TEAM_MEMORY)
 //                GPUSHMEM_ERR_ASYMMETRY    with GPUSHMEM_CHECK=1, see above
 #ifndef GPUSHMEM_COLL_STREAM_H
 #define GPUSHMEM_COLL_STREAM_H
@@ -107,6 +107,11 @@ GPUSHMEM_INTEGER_TYPES(GPUSHMEM_DECLARE)
 #undef GPUSHMEM_DECLARE
 #undef GPUSHMEM_DECLARE_FOLD
 #undef GPUSHMEM_DECLARE_ONE
+
+GPUSHMEM_API int gpushmem_double2_maxloc_reduce_on_stream(gpushmem_team_t team,
+                                                          gpushmem_double2 *dest,
+                                                          const gpushmem_double2 *source,
+                                                          size_t nelems, gpushmem_stream_t stream);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Counters of what this PE has done so far. Each command ring of kernels has a row. Each context
 // and each proxy thread has a set of queues per transport, and a row for each PE that it posts to.
-// Operations that are loads and stores on mapped memory are not counted. (With GPUSHMEM_P2P=0 those
-// of kernels go through a ring, and are.) `gpushmem stat` shows the same to other processes of the
-// user.
+// Operations that are loads and stores on mapped memory are counted with GPUSHMEM_STATS=1 only: by
+// the host, and by kernels on CPU threads, with a row for each PE. Kernels of a GPU never count
+// theirs. (With GPUSHMEM_P2P=0 they go through a ring, and are counted.) `gpushmem stat` shows the
+// same to other processes of the user.
 #ifndef GPUSHMEM_COUNTERS_H
 #define GPUSHMEM_COUNTERS_H
 
@@ -18,7 +19,8 @@ extern "C" {
 
 enum gpushmem_counters_kind {
     GPUSHMEM_COUNTERS_RING = 1, // of one ring that kernels write commands to
-    GPUSHMEM_COUNTERS_FLOW = 2, // of one set of queues towards one PE
+    // of one set of queues towards one PE, or of loads and stores on its memory
+    GPUSHMEM_COUNTERS_FLOW = 2,
 };
 
 // One row. Fields that its kind does not have are 0.
@@ -27,8 +29,9 @@ struct gpushmem_counters {
     int32_t number; // of the ring, or of the set of queues
     int32_t pe;     // FLOW: the PE that operations go to; RING: -1
     int32_t unused;
-    char owner[32];      // "default context", "proxy thread 0", "context 1"; RING: "kernels"
-    char transport[16];  // FLOW: "verbs"; RING: ""
+    // "default context", "proxy thread 0", "context 1", "host"; RING: "kernels"
+    char owner[32];
+    char transport[16];  // FLOW: "verbs", or "direct": loads and stores; RING: ""
     uint64_t operations; // FLOW: accepted by the transport; RING: commands read
     uint64_t completed;  // how many of these operations are complete
     uint64_t bytes;      // FLOW: bytes of payload that the operations move

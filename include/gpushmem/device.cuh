@@ -54,8 +54,8 @@
 //              compiler less time.
 //   Types      TYPE in a name stands for one of the 25 types of gpushmem/types.h
 //              (GPUSHMEM_RMA_TYPES), BITS for 8, 16, 32, 64 or 128; brackets for parts that may be
-//              left out. docs/api-index.md counts what there is. In C++ the type may be left out as
-//              well: gpushmem_dev_put(dest, source, nelems, pe).
+//              left out. In C++ the type may be left out, too: gpushmem_dev_put(dest, source,
+//              nelems, pe).
 //
 // This PE's number and the number of PEs. ptr returns the address at which the kernel can load and
 // store pe's object, or NULL.
@@ -285,6 +285,8 @@
 //       TYPE *dest, const TYPE *source, size_t nelems);
 //   int gpushmem_dev_TYPE_sum_[inscan|exscan][_warp|_block|_grid](gpushmem_team_t team, TYPE *dest,
 //       const TYPE *source, size_t nelems);
+//   int gpushmem_dev_double2_maxloc_reduce[_warp|_block|_grid](gpushmem_team_t team,
+//       gpushmem_double2 *dest, const gpushmem_double2 *source, size_t nelems);
 //
 // Launching and the block's shared memory: GPUSHMEM_LAUNCH, gpushmem_launch_wait,
 // gpushmem_stream_create, gpushmem_stream_destroy, GPUSHMEM_SHARED, gpushmem_device_attach:

@@ -14,7 +14,7 @@
 #include "gpushmem/types.h"
 
 // Raised whenever anything here, or in those two headers, changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 10
+#define GPUSHMEM_DEVICE_ABI 11
 
 // ---- Errors
 // ------------------------------------------------------------------------------------------
@@ -103,6 +103,8 @@ enum gpushmem_dev_flag {
     GPUSHMEM_DEV_GPU_HEAP = 8,
     // no PE is in `peers`: no put is a store of the calling thread
     GPUSHMEM_DEV_NO_DIRECT = 16,
+    // kernels on CPU threads count their loads and stores (GPUSHMEM_STATS)
+    GPUSHMEM_DEV_COUNTED = 32,
 };
 
 // Rounds of the device barrier: enough for 2^32 PEs.
@@ -217,7 +219,7 @@ struct gpushmem_stream_op {
     int32_t kind;
     int32_t pe;
     int32_t op;   // signal operator, or comparison of a wait
-    int32_t size; // bytes of an element of iput and iget
+    int32_t size; // bytes of an element of iput and iget, of a wait's word (0: 8; signed: negative)
     void *dest;
     const void *source;
     uint64_t bytes; // iput and iget: of all elements

@@ -62,9 +62,7 @@
 
 #include "gpushmem/bootstrap.h"
 #include "gpushmem/coll.h"
-#include "gpushmem/coll_stream.h"
 #include "gpushmem/counters.h"
-#include "gpushmem/stream.h"
 #include "gpushmem/team.h"
 #include "gpushmem/types.h"
 
@@ -600,9 +598,18 @@ GPUSHMEM_API int gpushmem_clear_lock(long *lock);
 #ifdef __cplusplus
 }
 #pragma GCC diagnostic pop
+#endif
+
+#endif
+
+// Streams, and names without a type. A header of ours that needs the host's functions alone leaves
+// them away, and a program that includes this one after that gets them all the same.
+#if !defined(GPSH_HOST_FUNCTIONS_ALONE)
+#include "gpushmem/coll_stream.h"
+#include "gpushmem/stream.h"
+#ifdef __cplusplus
 #include "gpushmem/impl/overloads.hpp"
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #include "gpushmem/impl/generic.h"
 #endif
-
 #endif

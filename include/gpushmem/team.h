@@ -5,7 +5,9 @@
 // members, for the host, streams and kernels. Predefined: GPUSHMEM_TEAM_WORLD (all PEs),
 // GPUSHMEM_TEAM_SHARED (the PEs of this node whose heaps this PE loads and stores: all of them, or
 // only itself if that does not hold between all PEs of each node), GPUSHMEM_TEAM_NODE (the PEs of
-// this node) and GPUSHMEM_TEAM_SAME_RANK (those with this PE's number on their nodes).
+// this node), GPUSHMEM_TEAM_SAME_RANK (those with this PE's number on their nodes),
+// GPUSHMEM_TEAM_SAME_GPU (those whose heaps are on this PE's GPU; with a heap in host memory this
+// PE alone) and GPUSHMEM_TEAM_GPU_LEADERS (the first PE of each of these).
 //
 // Functions with an argument `team` fail with
 //   GPUSHMEM_ERR_INVALID    it is GPUSHMEM_TEAM_INVALID, was destroyed, or this PE is no member

@@ -43,6 +43,11 @@ typedef struct gpushmem_bfloat16 {
 } gpushmem_bfloat16;
 #endif
 
+// A value, and where it is: of gpushmem_double2_maxloc_reduce.
+typedef struct gpushmem_double2 {
+    double x, y;
+} gpushmem_double2;
+
 // Status codes: 0 is success, every failure is negative. gpushmem_strerror() names them, and
 // gpushmem_last_error() holds the calling thread's last sentence about one.
 enum gpushmem_status {
@@ -114,10 +119,13 @@ typedef int32_t gpushmem_team_t;
 #define GPUSHMEM_TEAM_SHARED    ((gpushmem_team_t)1) // those whose heaps this PE can load and store
 #define GPUSHMEM_TEAM_NODE      ((gpushmem_team_t)2) // those of this node
 #define GPUSHMEM_TEAM_SAME_RANK ((gpushmem_team_t)3) // those with this PE's number on their nodes
+// Those whose heaps are on this PE's GPU; with a heap in host memory, this PE alone.
+#define GPUSHMEM_TEAM_SAME_GPU    ((gpushmem_team_t)4)
+#define GPUSHMEM_TEAM_GPU_LEADERS ((gpushmem_team_t)5) // the first PE of each SAME_GPU
 
 // Channel 0 .. 7 of a team, for collectives in kernels: the operations of a channel are one
 // sequence, so blocks that work side by side take one each. Channel 0 is the team itself. Teams
-// beyond GPUSHMEM_STREAM_TEAMS have no other one.
+// without memory for streams (GPUSHMEM_TEAM_MEMORY) have no other one.
 #define GPUSHMEM_TEAM_CHANNEL(team, channel) ((gpushmem_team_t)((team) | (channel) << 27))
 
 // Hints of gpushmem_ctx_session_start, and what its configuration says.

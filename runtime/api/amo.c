@@ -8,6 +8,7 @@
 #include "core/cpu.h"
 #include "memory/heap.h"
 #include "memory/place.h"
+#include "observe/counters.h"
 #include "transport/direct.h"
 
 struct operands {
@@ -39,6 +40,7 @@ static int amo_slow(const char *function, gpushmem_ctx_t handle, const void *sym
         uint64_t before = apply(place.direct, width, o);
         if (result != NULL)
             memcpy(result, &before, width);
+        gpsh_count_direct(pe, width);
         return 0;
     }
     const struct gpsh_op op = {

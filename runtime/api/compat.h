@@ -53,6 +53,9 @@ bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out);
 // that are unknown or have no effect. GPUSHMEM_ERR_SETTING: a value is malformed.
 int gpsh_nvshmem_take_environment(void);
 
+// Collective, at the end of init: where PEs meet that make teams by ids. 0 or a negative status.
+int gpsh_nvshmem_meetings_begin(void);
+
 // What NVSHMEM_VERSION and NVSHMEM_INFO ask to print.
 void gpsh_nvshmem_print_asked(void);
 

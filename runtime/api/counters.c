@@ -70,9 +70,7 @@ static void print_rows(FILE *to)
         print_row(to, &row);
     }
     if (n == 0)
-        fprintf(to,
-                "gpushmem[%d] stats: nothing was counted: every PE was reached by loads and "
-                "stores\n",
+        fprintf(to, "gpushmem[%d] stats: nothing was counted: no operation went to any PE\n",
                 gpsh_job()->my_pe);
 }
 

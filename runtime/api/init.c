@@ -158,7 +158,8 @@ static void open_board(void)
                                            .n_rings = (int)(s->rings + s->contexts),
                                            .n_contexts = (int)s->contexts,
                                            .n_channels = gpsh_channel_count(s),
-                                           .n_proxies = (int)s->proxy_threads};
+                                           .n_proxies = (int)s->proxy_threads,
+                                           .counts_direct = s->stats};
     if (gpsh_board_open(&owner))
         GPSH_LOG(INFO, "init", "%s", gpsh_last_error());
 }
@@ -303,6 +304,7 @@ static int get_ready(void)
     int local = gpsh_memory_init();
     gpsh_sync_init((uint64_t)gpsh_settings()->team_epoch);
     gpsh_waiter_share(gpsh_cores_are_shared());
+    gpsh_cores_begin();
     if (!local)
         local = gpsh_contexts_init();
     uint32_t all = 0;
@@ -312,6 +314,7 @@ static int get_ready(void)
     gpsh_job_outlives(all & GPSH_COMMON_NOTIFY);
     gpsh_heap_allow_growth(all & GPSH_COMMON_GROWTH);
     gpsh_waiter_share(!(all & GPSH_COMMON_CORES));
+    gpsh_cores_part(); // all have shown where they are
     gpsh_sync_share();
     status = gpsh_teams_init(all);
     if (!status && all & GPSH_COMMON_TRACE)
@@ -323,7 +326,8 @@ static int bring_up(void)
 {
     char collectives[GPSH_COLLECTIVES_TEXT];
     int status = gpsh_job_open();
-    gpsh_heap_serve(gpsh_settings()->check ? 0 : gpsh_job()->n_pes);
+    bool slowly = gpsh_settings()->check || gpsh_settings()->stats;
+    gpsh_heap_serve(slowly ? 0 : gpsh_job()->n_pes);
     gpsh_device_side_on_make(preload_kernels);
     open_board();
     open_trace();

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "api/argument.h"
+#include "api/compat.h"
 #include "api/growth.h"
 #include "comm/context.h"
 #include "comm/sync.h"
 #include "connect/net.h"
 #include "core/config.h"
+#include "core/log.h"
 #include "core/sized.h"
 #include "gpushmem/gpushmem.h"
 #include "job/job.h"
@@ -108,6 +110,15 @@ static int fill(void *block, int byte, uint64_t bytes)
     return 0;
 }
 
+// Few programs look whether an allocation is NULL, and what the others did is nowhere else to be
+// seen.
+static void *nothing(void)
+{
+    if (gpushmem_last_error_code() == GPUSHMEM_ERR_ASYMMETRY && !gpsh_compat_began())
+        GPSH_LOG(ERROR, "heap", "an allocation is NULL: %s", gpsh_last_error());
+    return NULL;
+}
+
 // The barrier compares the arguments: a PE that passed others, or that is in another call, is told
 // to all, and nothing has changed then.
 static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_collective_kind kind,
@@ -118,7 +129,7 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
     void *block = gpsh_blocks_take(function, from, bytes, alignment);
     if (!block && from == GPSH_ARENA_HEAP && gpsh_heap()->grows &&
         take_of_larger(function, kind, a, b, bytes, alignment, &block) == GPUSHMEM_ERR_ASYMMETRY)
-        return NULL; // all were told when they met: another meeting would be one too many
+        return nothing(); // all were told when they met: another meeting would be one too many
     if (block && kind == GPSH_CALL_CALLOC && fill(block, 0, bytes) < 0)
         block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is
@@ -126,7 +137,7 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
     if (gpsh_barrier_as(kind, a, b, function)) {
         if (block)
             gpsh_blocks_give(block);
-        return NULL;
+        return nothing();
     }
     return block;
 }

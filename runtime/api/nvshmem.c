@@ -10,6 +10,7 @@
 #include "api/compat.h"
 #include "api/init.h"
 #include "api/memory.h"
+#include "gpu/gpu.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "job/job.h"
 
@@ -155,6 +156,15 @@ static int join_by_id(const nvshmemx_uniqueid_args_t *args)
     return join(&attr);
 }
 
+// A GPU by its number, where the program has begun with the initialiser: others leave anything
+// there.
+static void take_device(unsigned flags, const nvshmemx_init_attr_t *attr)
+{
+    const bool sound = attr && flags && attr->version == GPSH_NVSHMEM_VERSION_OF(*attr) &&
+                       attr->args.version == GPSH_NVSHMEM_VERSION_OF(attr->args);
+    gpsh_gpu_prefer(sound ? attr->args.cuda_device_id : -1);
+}
+
 // Reads only the part of attr that the flag names: programs leave the rest uninitialised.
 static int join_as(unsigned flags, const nvshmemx_init_attr_t *attr)
 {
@@ -168,6 +178,10 @@ static int join_as(unsigned flags, const nvshmemx_init_attr_t *attr)
                          wanted);
     if (flags == 0)
         return join_by_launcher();
+    if (flags & NVSHMEMX_INIT_THREAD_PES)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "nvshmemx_init_attr: NVSHMEMX_INIT_THREAD_PES asks for PEs that are "
+                         "threads; here each PE is a process");
     if (flags == NVSHMEMX_INIT_WITH_UNIQUEID)
         return join_by_id(&attr->args.uid_args);
     if (flags == NVSHMEMX_INIT_WITH_MPI_COMM)
@@ -180,10 +194,11 @@ static int join_as(unsigned flags, const nvshmemx_init_attr_t *attr)
                      flags);
 }
 
-// A program whose kernels cannot reach the heap may still do what needs none.
+// Everywhere, when init is complete. A program whose kernels cannot reach the heap may still do
+// what needs none, and one without room for teams by ids all the rest.
 static void attach(void)
 {
-    if (gpushmem_nvshmem_attach())
+    if (gpsh_nvshmem_meetings_begin() || gpushmem_nvshmem_attach())
         gpsh_compat_failed("nvshmem");
 }
 
@@ -193,6 +208,8 @@ static int init(unsigned flags, const nvshmemx_init_attr_t *attr)
     int status = first ? gpsh_nvshmem_take_environment() : 0;
     if (status)
         return gpushmem_nvshmem_failed(status);
+    if (first)
+        take_device(flags, attr);
     status = join_as(flags, attr);
     if (status)
         return init_failed(status);

@@ -97,7 +97,7 @@ static int take_size(const struct variable *v, const char *text)
 // The variable counts what the program makes; the setting counts the predefined teams, too.
 static int take_teams(const struct variable *v, const char *text)
 {
-    enum { PREDEFINED = 4, MOST = GPUSHMEM_TEAM_SLOTS - PREDEFINED };
+    enum { PREDEFINED = GPUSHMEM_TEAM_PREDEFINED, MOST = GPUSHMEM_TEAM_SLOTS - PREDEFINED };
     char *end, value[32];
     long n = strtol(text, &end, 10);
     if (end == text || *end || n < 0)
@@ -106,7 +106,7 @@ static int take_teams(const struct variable *v, const char *text)
                          "like 32",
                          prefix, v->name, text);
     if (n > MOST)
-        tell(v->name, text, "252 teams at a time are the most that there can be");
+        tell(v->name, text, "250 teams at a time are the most that there can be");
     snprintf(value, sizeof value, "%ld", PREDEFINED + (n < MOST ? n : MOST));
     return set(v, value);
 }

@@ -8,6 +8,7 @@
 #include "core/cpu.h"
 #include "memory/heap.h"
 #include "memory/place.h"
+#include "observe/counters.h"
 #include "transport/direct.h"
 
 static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_kind kind,
@@ -27,6 +28,7 @@ static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_k
     if (place.direct != NULL) {
         bool get = kind == GPSH_OP_GET;
         gpsh_direct_copy(get ? local : place.direct, get ? place.direct : local, bytes);
+        gpsh_count_direct(pe, bytes);
         return 0;
     }
     const struct gpsh_op op = {

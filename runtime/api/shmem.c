@@ -12,6 +12,7 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "job/job.h"
+#include "memory/statics.h"
 
 // ---- Failures of functions that return none ----
 
@@ -63,6 +64,17 @@ int gpsh_shmem_take_environment(void)
     return status;
 }
 
+// Half of the programs of OpenSHMEM name static variables: what makes that fail later is said here.
+static void warn_of_statics(void)
+{
+    if (gpsh_statics_why()[0] && gpsh_settings()->static_data != GPSH_STATIC_DATA_OFF &&
+        gpsh_job()->my_pe == 0)
+        GPSH_LOG(WARN, "heap",
+                 "static variables of this program are not symmetric: %s (GPUSHMEM_STATIC_DATA=on "
+                 "makes that an error of init, =off says nothing)",
+                 gpsh_statics_why());
+}
+
 static void print_asked(void)
 {
     if (gpsh_job()->my_pe)
@@ -92,8 +104,10 @@ int gpushmem_shmem_init(int requested, int *provided)
         gpushmem_shmem_failed();
     else if (status < 0)
         gpsh_clear_error(); // init has logged it
-    else if (first)
+    else if (first) {
+        warn_of_statics();
         print_asked();
+    }
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/team_exchange.h"
 #include "comm/team_split.h"
 #include "gpushmem/compat/shmem.h"
 #include "job/job.h"
@@ -68,8 +69,7 @@ static void psync_reset(long *psync, int first, int end)
         *(volatile long *)&psync[i] = SHMEM_SYNC_VALUE;
 }
 
-static int members_fold(const struct members *m, void *words, size_t bytes,
-                        void (*join)(void *all, const void *one))
+static int members_fold(const struct members *m, void *words, size_t bytes, gpsh_team_join *join)
 {
     uint64_t other[GPSH_TEAM_ALLREDUCE_WORDS];
     int status =
@@ -78,7 +78,7 @@ static int members_fold(const struct members *m, void *words, size_t bytes,
     for (int i = 1; i < m->n && status == 0; i++) {
         status = gpushmem_getmem(other, &m->psync[JOINED], bytes, m->pes[i]);
         if (status == 0)
-            join(words, other);
+            join(words, other, true);
     }
     return status;
 }
@@ -107,8 +107,7 @@ static int member_allreduce(const struct members *m, void *words, size_t bytes)
     return status;
 }
 
-static int members_allreduce(void *self, void *words, size_t bytes,
-                             void (*join)(void *all, const void *one))
+static int members_allreduce(void *self, void *words, size_t bytes, gpsh_team_join *join)
 {
     const struct members *m = self;
     if (m->n == 1)
@@ -165,7 +164,8 @@ static int set_make(const struct set *set, long *psync, gpushmem_team_t *team)
         pes[i] = set->start + (i << set->log_stride);
     struct members members = {pes, set->size, psync};
     const struct gpsh_team_allreduce allreduce = {members_allreduce, &members};
-    int status = gpsh_team_of_pes(function, pes, set->size, &allreduce, team);
+    const struct gpushmem_team_config config = {0};
+    int status = gpsh_team_make(function, pes, set->size, &allreduce, &config, team);
     free(pes);
     if (status == 0)
         known_add(set, *team);
@@ -201,6 +201,10 @@ int gpushmem_shmem_broadcast(gpushmem_team_t handle, void *dest, const void *sou
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "broadcast: the active set has no PE_root %d; it counts from 0 to %d",
                          root, team->n - 1);
+    // The root's own copy of a small one goes nowhere: dest is not used by others then.
+    if (team && bytes <= gpsh_team_broadcast_most(team))
+        return gpushmem_broadcastmem(
+            handle, team->my_rank == root ? (void *)(uintptr_t)source : dest, source, bytes, root);
     int status = gpushmem_team_sync(handle), got = 0;
     if (status < 0)
         return status;

@@ -8,6 +8,7 @@
 #include "job/job.h"
 #include "memory/heap.h"
 #include "memory/place.h"
+#include "observe/counters.h"
 #include "transport/direct.h"
 
 struct signal {
@@ -60,6 +61,7 @@ static int send_direct(struct gpsh_context *ctx, const struct signal *s,
 {
     if (bytes != 0)
         gpsh_direct_copy(places->data.direct, source, bytes);
+    gpsh_count_direct(pe, bytes);
     if (signal_here((uint64_t *)(void *)places->word.direct, s))
         return 0;
     gpsh_full_fence(); // the data is in memory before the NIC adds

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls of gpushmem/stream.h: arguments are checked, then the operation goes to a stream of the
 // GPU, to one of the emulation, or is done at once.
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/argument.h"
 #include "api/compat.h"
 #include "core/cpu.h"
+#include "gpu/gpu.h"
+#include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/device_host.h"
 #include "job/job.h"
 #include "memory/heap.h"
@@ -23,6 +26,19 @@ static int strided_now(const struct gpushmem_stream_op *op)
         op->pe);
 }
 
+static int wait_now(const struct gpushmem_stream_op *op)
+{
+    void *word = op->signal;
+    switch (op->size) {
+    case 2: return gpushmem_ushort_wait_until(word, op->op, (unsigned short)op->value);
+    case 4: return gpushmem_uint32_wait_until(word, op->op, (uint32_t)op->value);
+    case -2: return gpushmem_short_wait_until(word, op->op, (short)op->value);
+    case -4: return gpushmem_int32_wait_until(word, op->op, (int32_t)op->value);
+    case -8: return gpushmem_int64_wait_until(word, op->op, (int64_t)op->value);
+    default: return gpushmem_uint64_wait_until(word, op->op, op->value);
+    }
+}
+
 // Nothing can be in the only stream there is: the caller does it.
 static int do_now(const struct gpushmem_stream_op *op)
 {
@@ -33,7 +49,7 @@ static int do_now(const struct gpushmem_stream_op *op)
         return gpushmem_putmem_signal(op->dest, op->source, op->bytes, op->signal, op->value,
                                       op->op, op->pe);
     case GPUSHMEM_STREAM_SIGNAL: return gpushmem_signal_op(op->signal, op->value, op->op, op->pe);
-    case GPUSHMEM_STREAM_WAIT: return gpushmem_uint64_wait_until(op->signal, op->op, op->value);
+    case GPUSHMEM_STREAM_WAIT: return wait_now(op);
     case GPUSHMEM_STREAM_QUIET: return gpushmem_quiet();
     case GPUSHMEM_STREAM_BARRIER: return gpushmem_barrier_all();
     case GPUSHMEM_STREAM_P: return gpushmem_putmem(op->dest, &op->value, op->bytes, op->pe);
@@ -211,20 +227,75 @@ int gpushmem_signal_op_on_stream(uint64_t *sig, uint64_t signal, enum gpushmem_s
     return put_signal(__func__, NULL, NULL, 0, sig, signal, sig_op, pe, stream);
 }
 
-int gpushmem_signal_wait_until_on_stream(uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value,
-                                         gpushmem_stream_t stream)
+static int wait_word(const char *function, void *word, int size, int cmp, uint64_t value,
+                     gpushmem_stream_t stream)
 {
-    int status = gpsh_check_words(__func__, sig, 1, sizeof *sig, cmp);
-    if (status == 0)
-        status = gpsh_check_stream_object(__func__, sig, sizeof *sig);
-    if (status < 0)
-        return status;
     const struct gpushmem_stream_op op = {.kind = GPUSHMEM_STREAM_WAIT,
                                           .pe = gpsh_job()->my_pe,
                                           .op = cmp,
-                                          .signal = sig,
+                                          .size = size,
+                                          .signal = word,
                                           .value = value};
-    return submit(__func__, &op, stream);
+    return submit(function, &op, stream);
+}
+
+static int check_waited(const char *function, const void *words, size_t nelems, size_t width,
+                        int cmp)
+{
+    int status = gpsh_check_words(function, words, nelems, width, cmp);
+    return status || nelems == 0
+               ? status
+               : gpsh_check_stream_object(function, words, gpsh_bytes(nelems, width));
+}
+
+int gpushmem_signal_wait_until_on_stream(uint64_t *sig, enum gpushmem_cmp cmp, uint64_t value,
+                                         gpushmem_stream_t stream)
+{
+    int status = check_waited(__func__, sig, 1, sizeof *sig, cmp);
+    return status < 0 ? status : wait_word(__func__, sig, 8, cmp, value, stream);
+}
+
+// Number i of an array of integers of |size| bytes, which are signed where it is negative.
+static uint64_t integer_at(const void *values, size_t i, int size)
+{
+    switch (size) {
+    case 2: return ((const uint16_t *)values)[i];
+    case 4: return ((const uint32_t *)values)[i];
+    case -2: return (uint64_t)((const int16_t *)values)[i];
+    case -4: return (uint64_t)((const int32_t *)values)[i];
+    default: return ((const uint64_t *)values)[i];
+    }
+}
+
+// What is to be read at the call may be in GPU memory.
+static int read_here(void *to, const void *from, size_t bytes)
+{
+    if (gpsh_heap()->device && gpsh_gpu_is_device_memory(from))
+        return gpsh_gpu_copy(to, from, bytes);
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+// One word after the other: when the last one is as wanted, all have been.
+int gpushmem_nvshmem_wait_on_stream(const char *function, void *words, size_t nelems,
+                                    const int *skip, int cmp, const void *values, int many_values,
+                                    int size, gpushmem_stream_t stream)
+{
+    const size_t width = (size_t)abs(size);
+    int status = check_waited(function, words, nelems, width, cmp);
+    for (size_t i = 0; i < nelems && status == 0; i++) {
+        const size_t k = many_values ? i : 0;
+        int skipped = 0;
+        uint64_t value = 0;
+        if (skip)
+            status = read_here(&skipped, &skip[i], sizeof skipped);
+        if (status == 0 && !skipped)
+            status = read_here(&value, (const char *)values + k * width, width);
+        if (status == 0 && !skipped)
+            status = wait_word(function, (char *)words + i * width, size, cmp,
+                               integer_at(&value, 0, size), stream);
+    }
+    return status;
 }
 
 int gpushmem_quiet_on_stream(gpushmem_stream_t stream)

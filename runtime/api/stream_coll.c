@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "api/argument.h"
-#include "api/coll_check.h"
+#include "api/coll.h"
 #include "comm/coll.h"
 #include "core/config.h"
 #include "core/cpu.h"
@@ -53,10 +53,11 @@ static int check_device_team(const char *function, gpushmem_team_t team,
                          function, gpsh_team_name(team).text);
     if (!(view->entry.flags & GPUSHMEM_DEV_TEAM_STREAM))
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                         "%s: %s was made when GPUSHMEM_STREAM_TEAMS=%lld others existed, and "
-                         "has no memory for operations of streams; raise that setting",
+                         "%s: %s has no memory for operations of streams: of "
+                         "GPUSHMEM_TEAM_MEMORY=%lluM too little was left when it was made; raise "
+                         "that setting, or destroy other teams before",
                          function, gpsh_team_name(team).text,
-                         (long long)gpsh_settings()->stream_teams);
+                         (unsigned long long)gpsh_settings()->team_memory >> 20);
     return 0;
 }
 
@@ -286,3 +287,5 @@ GPUSHMEM_RMA_TYPES(DEFINE_MOVES)
 GPUSHMEM_COLL_NUMBERS(DEFINE_ALL)
 GPUSHMEM_COLL_COMPLEX(DEFINE_SUMS)
 GPUSHMEM_COLL_INTEGERS(DEFINE_BITS)
+DEFINE_ONE(double2_maxloc_reduce, REDUCE, PART, gpushmem_double2, .width = sizeof *dest,
+           .type = GPUSHMEM_COLL_COMPLEXD, .fold = GPUSHMEM_COLL_MAX)

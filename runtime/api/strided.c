@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "memory/heap.h"
 #include "memory/place.h"
+#include "observe/counters.h"
 #include "transport/direct.h"
 
 struct strided {
@@ -99,8 +100,10 @@ static int move_slow(const char *function, gpushmem_ctx_t handle, enum gpsh_op_k
     struct gpsh_place place = {0};
     if (s->nelems != 0)
         gpsh_place_find(sym, remote_span(s), pe, &place);
-    if (place.direct != NULL)
+    if (place.direct != NULL) {
+        gpsh_count_direct(pe, s->nelems * s->size);
         return copy_here(kind, s, place.direct, local);
+    }
     struct gpsh_op op = {
         .kind = (uint8_t)kind,
         .region = place.region,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gpushmem_team_*.
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/argument.h"
 #include "comm/team_exchange.h"
 #include "comm/team_split.h"
+#include "core/hash.h"
 #include "job/job.h"
 
 // ---- Queries ----
@@ -103,35 +105,38 @@ int gpushmem_failed_pes(int *pes, int most)
 // ---- Splits ----
 
 // What all ways to make a team begin with: a status where there is no parent. Everything else that
-// is wrong is plan->status, which is told to the parent's other members: they wait in the call.
-static int plan_begin(struct gpsh_team_plan *plan, gpushmem_team_t handle,
+// is wrong is the call's status, which is told to the parent's other members: they wait in the
+// call.
+static int plan_begin(struct gpsh_team_plan *plan, const char *what, gpushmem_team_t handle,
                       struct gpsh_team **parent, const struct gpushmem_team_config *config,
                       long mask, gpushmem_team_t *out)
 {
+    plan->what = what;
+    snprintf(plan->call.function, sizeof plan->call.function, "%s", what);
     if (out)
         *out = GPUSHMEM_TEAM_INVALID;
-    int status = gpsh_check_team(plan->what, handle, parent);
+    int status = gpsh_check_team(what, handle, parent);
     if (status)
         return status;
-    plan->status = check_config(plan->what, config, mask);
-    if (!plan->status && !out)
-        plan->status =
-            gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the new team (NULL)", plan->what);
-    if (plan->status || !(mask & GPUSHMEM_TEAM_NUM_CONTEXTS))
-        return 0;
-    plan->config.num_contexts = config->num_contexts;
-    if (config->num_contexts < 0)
-        plan->status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: num_contexts is %d; it is at least 0",
-                                 plan->what, config->num_contexts);
+    int wrong = check_config(what, config, mask);
+    if (!wrong && !out)
+        wrong = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the new team (NULL)", what);
+    if (!wrong && mask & GPUSHMEM_TEAM_NUM_CONTEXTS) {
+        plan->config.num_contexts = config->num_contexts;
+        if (config->num_contexts < 0)
+            wrong = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: num_contexts is %d; it is at least 0",
+                              what, config->num_contexts);
+    }
+    plan->call.status = wrong;
     return 0;
 }
 
-// `ranks` are `size` ranks of the parent, if the plan's status is 0.
+// `ranks` are `size` ranks of the parent, if the call is right.
 static int split(struct gpsh_team *parent, struct gpsh_team_plan *plan, const int *ranks, int size,
                  gpushmem_team_t *out)
 {
     gpushmem_team_t team = GPUSHMEM_TEAM_INVALID;
-    for (int i = 0; !plan->status && i < size && !plan->size; i++)
+    for (int i = 0; !plan->call.status && i < size && !plan->size; i++)
         if (ranks[i] == parent->my_rank) {
             plan->ranks = ranks;
             plan->size = size;
@@ -145,9 +150,9 @@ static int split(struct gpsh_team *parent, struct gpsh_team_plan *plan, const in
 static int split_arithmetic(struct gpsh_team *parent, struct gpsh_team_plan *plan, int start,
                             int stride, int size, gpushmem_team_t *out)
 {
-    int *ranks = plan->status ? NULL : calloc((size_t)size, sizeof *ranks);
-    if (!plan->status && !ranks)
-        plan->status =
+    int *ranks = plan->call.status ? NULL : calloc((size_t)size, sizeof *ranks);
+    if (!plan->call.status && !ranks)
+        plan->call.status =
             gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d ranks", plan->what, size);
     for (int i = 0; ranks && i < size; i++)
         ranks[i] = start + i * stride;
@@ -160,14 +165,14 @@ int gpushmem_team_split_strided(gpushmem_team_t parent_team, int start, int stri
                                 const struct gpushmem_team_config *config, long config_mask,
                                 gpushmem_team_t *new_team)
 {
+    static const char *const names[GPSH_CALL_ARGUMENTS] = {"start", "stride", "size"};
     struct gpsh_team *parent;
-    struct gpsh_team_plan plan = {.what = __func__,
-                                  .arguments = {GPSH_SPLIT_STRIDED, {start, stride, size}}};
-    int status = plan_begin(&plan, parent_team, &parent, config, config_mask, new_team);
+    struct gpsh_team_plan plan = {.call.arguments = {start, stride, size}, .names = names};
+    int status = plan_begin(&plan, __func__, parent_team, &parent, config, config_mask, new_team);
     if (status)
         return status;
-    if (!plan.status)
-        plan.status = gpsh_team_check_strided(__func__, parent->n, start, stride, size);
+    if (!plan.call.status)
+        plan.call.status = gpsh_team_check_strided(__func__, parent->n, start, stride, size);
     return split_arithmetic(parent, &plan, start, stride, size, new_team);
 }
 
@@ -175,36 +180,38 @@ int gpushmem_team_split_list(gpushmem_team_t parent_team, const int *ranks, int 
                              const struct gpushmem_team_config *config, long config_mask,
                              gpushmem_team_t *new_team)
 {
+    static const char *const names[GPSH_CALL_ARGUMENTS] = {"size", "ranks of digest"};
     struct gpsh_team *parent;
-    struct gpsh_team_plan plan = {.what = __func__, .arguments = {GPSH_SPLIT_LIST, {size}}};
-    int status = plan_begin(&plan, parent_team, &parent, config, config_mask, new_team);
+    struct gpsh_team_plan plan = {.call.arguments = {size}, .names = names};
+    int status = plan_begin(&plan, __func__, parent_team, &parent, config, config_mask, new_team);
     if (status)
         return status;
-    if (!plan.status)
-        plan.status = gpsh_team_check_list(__func__, parent->n, ranks, size);
-    uint64_t digest = plan.status ? 0 : gpsh_team_digest(0, ranks, (size_t)size * sizeof *ranks);
-    plan.arguments.values[1] = (int32_t)digest;
-    plan.arguments.values[2] = (int32_t)(digest >> 32);
+    if (!plan.call.status)
+        plan.call.status = gpsh_team_check_list(__func__, parent->n, ranks, size);
+    if (!plan.call.status)
+        plan.call.arguments[1] =
+            (int64_t)(gpsh_hash_more(GPSH_HASH_START, ranks, (size_t)size * sizeof *ranks) >> 32);
     return split(parent, &plan, ranks, size, new_team);
 }
 
 // The rows, then the columns: two splits, since a PE is in one team of each.
-static int split_axis(gpushmem_team_t parent_team, enum gpsh_team_split_kind kind, int xrange,
+static int split_axis(gpushmem_team_t parent_team, bool rows, int xrange,
                       const struct gpushmem_team_config *config, long mask, gpushmem_team_t *out)
 {
+    static const char *const names[GPSH_CALL_ARGUMENTS] = {"xrange", "for axis"};
     struct gpsh_team *parent;
-    struct gpsh_team_plan plan = {.what = "gpushmem_team_split_2d", .arguments = {kind, {xrange}}};
+    struct gpsh_team_plan plan = {.call.arguments = {xrange, rows ? 0 : 1}, .names = names};
     int start = 0, stride = 1, size = 1;
-    int status = plan_begin(&plan, parent_team, &parent, config, mask, out);
+    int status =
+        plan_begin(&plan, "gpushmem_team_split_2d", parent_team, &parent, config, mask, out);
     if (status)
         return status;
-    if (!plan.status && xrange < 1)
-        plan.status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: xrange is %d; it is at least 1",
-                                plan.what, xrange);
-    if (!plan.status) {
+    if (!plan.call.status && xrange < 1)
+        plan.call.status = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: xrange is %d; it is at least 1",
+                                     plan.what, xrange);
+    if (!plan.call.status) {
         int n = parent->n, row = xrange < n ? xrange : n, x = parent->my_rank % row,
             y = parent->my_rank / row;
-        bool rows = kind == GPSH_SPLIT_ROWS;
         start = rows ? y * row : x;
         stride = rows ? 1 : row;
         size = rows ? (n - start < row ? n - start : row) : (n - x + row - 1) / row;
@@ -220,12 +227,10 @@ int gpushmem_team_split_2d(gpushmem_team_t parent_team, int xrange,
 {
     if (yaxis_team)
         *yaxis_team = GPUSHMEM_TEAM_INVALID;
-    int status =
-        split_axis(parent_team, GPSH_SPLIT_ROWS, xrange, xaxis_config, xaxis_mask, xaxis_team);
+    int status = split_axis(parent_team, true, xrange, xaxis_config, xaxis_mask, xaxis_team);
     if (status)
         return status;
-    status =
-        split_axis(parent_team, GPSH_SPLIT_COLUMNS, xrange, yaxis_config, yaxis_mask, yaxis_team);
+    status = split_axis(parent_team, false, xrange, yaxis_config, yaxis_mask, yaxis_team);
     if (status) {
         gpushmem_team_destroy(*xaxis_team); // on all PEs: all of them failed
         *xaxis_team = GPUSHMEM_TEAM_INVALID;
@@ -237,9 +242,9 @@ int gpushmem_team_survivors(gpushmem_team_t parent_team, const struct gpushmem_t
                             long config_mask, gpushmem_team_t *new_team)
 {
     struct gpsh_team *parent;
-    struct gpsh_team_plan plan = {.what = __func__};
+    struct gpsh_team_plan plan = {0};
     gpushmem_team_t team;
-    int status = plan_begin(&plan, parent_team, &parent, config, config_mask, new_team);
+    int status = plan_begin(&plan, __func__, parent_team, &parent, config, config_mask, new_team);
     if (status)
         return status;
     if (!gpsh_job()->outlives)
@@ -263,7 +268,7 @@ int gpushmem_team_destroy(gpushmem_team_t handle)
     int status = gpsh_check_team(__func__, handle, &team);
     if (status)
         return status;
-    if (team->slot < GPUSHMEM_TEAM_PREDEFINED)
+    if (team->place.slot < GPUSHMEM_TEAM_PREDEFINED)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: %d is a predefined team, which lives until gpushmem_finalize",
                          __func__, handle);

@@ -9,9 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gpsh_deaths;
+
 struct gpsh_bootstrap {
     const struct gpsh_bootstrap_ops *ops;
     void *data;                 // of the implementation
+    struct gpsh_deaths *deaths; // NULL: the implementation has its own on_death and check
     int my_pe, n_pes;           // rank and job size
     int node_my_pe, node_n_pes; // position among the PEs of this node, and their number
     // [node_n_pes] ascending PE numbers on this node; owned by the struct
@@ -38,8 +41,8 @@ struct gpsh_bootstrap_ops {
     int (*exchange)(struct gpsh_bootstrap *b);
     int (*get)(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
     int (*fence)(struct gpsh_bootstrap *b);
-    void (*on_death)(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);
-    int (*check)(const char *what, bool wait_for_news);
+    void (*on_death)(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg); // without a list
+    int (*check)(const char *what, bool wait_for_news);                         // the same
     int (*abort)(struct gpsh_bootstrap *b, int status, const char *why);
     int (*end_job)(struct gpsh_bootstrap *b, int status, const char *why);
     int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need

@@ -8,12 +8,14 @@
 #include "bootstrap/bootstrap_pmi.h"
 #include "bootstrap/bootstrap_pmix.h"
 #include "bootstrap/bootstrap_segment.h"
+#include "bootstrap/deaths.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/launcher.h"
 
 // Of the job that this process is in, for those who have no struct at hand.
 static const struct gpsh_bootstrap_ops *_Atomic joined;
+static struct gpsh_deaths *_Atomic deaths;
 
 static bool is_set(const char *variable)
 {
@@ -63,7 +65,8 @@ int gpsh_bootstrap_init(struct gpsh_bootstrap *b)
 
 int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
 {
-    atomic_store(&joined, b->ops); // nothing is asked before the first put
+    atomic_store(&deaths, b->deaths); // nothing is asked before the first put
+    atomic_store(&joined, b->ops);
     return b->ops->put(b, blob, bytes);
 }
 
@@ -101,13 +104,20 @@ void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)
 
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
 {
-    b->ops->on_death(b, fn, arg);
+    if (b->deaths)
+        gpsh_deaths_on_death(b->deaths, fn, arg);
+    else
+        b->ops->on_death(b, fn, arg);
 }
 
 int gpsh_bootstrap_check(const char *what, bool wait_for_news)
 {
     const struct gpsh_bootstrap_ops *ops = atomic_load(&joined);
-    return ops ? ops->check(what, wait_for_news) : 0;
+    struct gpsh_deaths *list = atomic_load(&deaths);
+    if (!ops)
+        return 0;
+    return list ? gpsh_deaths_check(list, what, wait_for_news ? GPSH_DEATHS_NEWS_MS : 0)
+                : ops->check(what, wait_for_news);
 }
 
 int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why)

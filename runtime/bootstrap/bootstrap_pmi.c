@@ -162,9 +162,11 @@ static long get_piece(int pe, unsigned piece, char *data, size_t room)
         status = ask_value(key, value, sizeof value);
     if (status && client.wire.wrong)
         return status;
-    int dead = status ? gpsh_kvs_dead_pe(&client.job, GPSH_KVS_NEWS_MS) : -1;
-    if (dead >= 0)
-        return gpsh_kvs_fail_dead(&client.job, dead, "the exchange through the launcher");
+    int dead = status ? gpsh_deaths_check(&client.job.deaths, "the exchange through the launcher",
+                                          GPSH_DEATHS_NEWS_MS)
+                      : 0;
+    if (dead)
+        return dead;
     if (status)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d did not publish its data of round %u (the launcher has no '%s')",
@@ -220,19 +222,6 @@ static int pmi_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 // ------------------------------------------------------------------------------------------
 // trouble, and the end
 
-static void pmi_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
-{
-    (void)b;
-    gpsh_kvs_on_death(&client.job, fn, arg);
-}
-
-static int pmi_check(const char *what, bool wait_for_news)
-{
-    int dead =
-        client.active ? gpsh_kvs_dead_pe(&client.job, wait_for_news ? GPSH_KVS_NEWS_MS : 0) : -1;
-    return dead < 0 ? 0 : gpsh_kvs_fail_dead(&client.job, dead, what);
-}
-
 // The launcher ends the caller with the others.
 static int pmi_abort(struct gpsh_bootstrap *b, int status, const char *why)
 {
@@ -242,23 +231,6 @@ static int pmi_abort(struct gpsh_bootstrap *b, int status, const char *why)
     snprintf(request, sizeof request, "cmd=abort exitcode=%d\n", status);
     return gpsh_pmi_send(&client.wire, request,
                          gpsh_clock_ns() + (uint64_t)client.answer_ms * 1000000);
-}
-
-static int pmi_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
-{
-    return gpsh_kvs_watch_nodes(&client.job, b, interface);
-}
-
-static void pmi_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
-{
-    (void)b;
-    gpsh_node_watch_tell(client.job.nodes, pe, reason);
-}
-
-static void pmi_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
-{
-    (void)b;
-    gpsh_node_watch_expect_departures(client.job.nodes, has_told);
 }
 
 static int pmi_finalize(struct gpsh_bootstrap *b)
@@ -286,13 +258,11 @@ static const struct gpsh_bootstrap_ops pmi_ops = {
     .exchange = pmi_exchange,
     .get = pmi_get,
     .fence = pmi_fence,
-    .on_death = pmi_on_death,
-    .check = pmi_check,
     .abort = pmi_abort,
     .end_job = pmi_abort,
-    .watch_nodes = pmi_watch_nodes,
-    .tell_death = pmi_tell_death,
-    .expect_departures = pmi_expect_departures,
+    .watch_nodes = gpsh_kvs_watch_nodes,
+    .tell_death = gpsh_kvs_tell_death,
+    .expect_departures = gpsh_kvs_expect_departures,
     .finalize = pmi_finalize,
 };
 
@@ -444,7 +414,10 @@ static int find_node(struct gpsh_bootstrap *b, const char *name)
 
 int gpsh_bootstrap_pmi_init(struct gpsh_bootstrap *b, const struct gpsh_settings *settings)
 {
-    *b = (struct gpsh_bootstrap){.ops = &pmi_ops, .wait_timeout_ms = settings->wait_timeout_ms};
+    *b = (struct gpsh_bootstrap){.ops = &pmi_ops,
+                                 .data = &client.job,
+                                 .deaths = &client.job.deaths,
+                                 .wait_timeout_ms = settings->wait_timeout_ms};
     int status = read_place(b);
     if (!status)
         status = join_pmi(settings);

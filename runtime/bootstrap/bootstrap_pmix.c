@@ -127,7 +127,7 @@ static void note_event(int pe, pmix_status_t status)
     char reason[100];
     snprintf(reason, sizeof(reason), "the launcher reports that it ended (%s)",
              PMIx_Error_string(status));
-    gpsh_kvs_note_death(pe, reason, &client.job);
+    gpsh_kvs_note_death(&client.job, pe, reason);
 }
 
 // Runs in that thread.
@@ -172,25 +172,14 @@ static int listen_for_deaths(int n_pes)
     return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "asking the launcher for news of PEs that end");
 }
 
-static void pmix_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
-{
-    (void)b;
-    gpsh_kvs_on_death(&client.job, fn, arg);
-}
-
-static int pmix_check(const char *what, bool wait_for_news)
-{
-    long ms = wait_for_news ? GPSH_KVS_NEWS_MS : 0;
-    int dead = client.has_handler ? gpsh_kvs_dead_pe(&client.job, ms) : -1;
-    return dead < 0 ? 0 : gpsh_kvs_fail_dead(&client.job, dead, what);
-}
-
 static const struct gpsh_bootstrap_ops pmix_ops;
 
 int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b)
 {
     memset(b, 0, sizeof(*b));
     b->ops = &pmix_ops;
+    b->data = &client.job;
+    b->deaths = &client.job.deaths;
     int error = join_pmix();
     if (!error)
         error = gpsh_bootstrap_job_read(b, &client.me);
@@ -249,10 +238,9 @@ static int fence_result(pmix_status_t rc, const char *what)
         return 0;
     if (rc != PMIX_ERR_PARTIAL_SUCCESS)
         return fail_pmix(rc, what);
-    int dead = gpsh_kvs_dead_pe(&client.job, GPSH_KVS_NEWS_MS);
-    return dead >= 0
-               ? gpsh_kvs_fail_dead(&client.job, dead, what)
-               : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died while this PE waited", what);
+    int dead = gpsh_deaths_check(&client.job.deaths, what, GPSH_DEATHS_NEWS_MS);
+    return dead ? dead
+                : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died while this PE waited", what);
 }
 
 static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
@@ -300,9 +288,12 @@ static int pmix_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes
     PMIX_INFO_LOAD(&immediate, PMIX_IMMEDIATE, NULL, PMIX_BOOL);
     pmix_status_t rc = PMIx_Get(&proc, key, &immediate, 1, &value);
     PMIX_INFO_DESTRUCT(&immediate);
-    int dead = rc == PMIX_SUCCESS ? -1 : gpsh_kvs_dead_pe(&client.job, GPSH_KVS_NEWS_MS);
-    if (dead >= 0)
-        return gpsh_kvs_fail_dead(&client.job, dead, "the exchange through the launcher");
+    int dead = rc == PMIX_SUCCESS
+                   ? 0
+                   : gpsh_deaths_check(&client.job.deaths, "the exchange through the launcher",
+                                       GPSH_DEATHS_NEWS_MS);
+    if (dead)
+        return dead;
     if (rc != PMIX_SUCCESS)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d did not publish its data of round %u: %s (PMIx status %d)", pe,
@@ -360,23 +351,6 @@ static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why)
                : fail_pmix(rc, "asking the launcher to end the job");
 }
 
-static int pmix_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
-{
-    return gpsh_kvs_watch_nodes(&client.job, b, interface);
-}
-
-static void pmix_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
-{
-    (void)b;
-    gpsh_node_watch_tell(client.job.nodes, pe, reason);
-}
-
-static void pmix_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
-{
-    (void)b;
-    gpsh_node_watch_expect_departures(client.job.nodes, has_told);
-}
-
 static void forget_deaths(void)
 {
     if (client.has_handler)
@@ -400,12 +374,10 @@ static const struct gpsh_bootstrap_ops pmix_ops = {
     .exchange = pmix_exchange,
     .get = pmix_get,
     .fence = pmix_fence,
-    .on_death = pmix_on_death,
-    .check = pmix_check,
     .abort = pmix_abort,
     .end_job = pmix_abort,
-    .watch_nodes = pmix_watch_nodes,
-    .tell_death = pmix_tell_death,
-    .expect_departures = pmix_expect_departures,
+    .watch_nodes = gpsh_kvs_watch_nodes,
+    .tell_death = gpsh_kvs_tell_death,
+    .expect_departures = gpsh_kvs_expect_departures,
     .finalize = pmix_finalize,
 };

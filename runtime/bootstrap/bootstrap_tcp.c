@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 #include "bootstrap/node_key.h"
-#include "bootstrap/tcp_connect.h"
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 
-enum { NEWS_MS = 500, MOST_SLACK_MS = 5000 };
+enum { MOST_SLACK_MS = 5000 };
 
 // How long a PE waits. The place where all meet decides first what is wrong, so a PE gives it an
 // eighth more.
@@ -39,9 +39,8 @@ struct tcp_job {
     bool exchanged; // the bundle is that of what was put last
 };
 
-// For gpsh_bootstrap_check, which knows of no struct.
-static pthread_mutex_t joined_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpsh_tcp_tree *joined;
+// One job at a time.
+static struct gpsh_deaths deaths = GPSH_DEATHS_INITIALIZER;
 
 // What PEs tell each other first.
 struct member {
@@ -84,7 +83,7 @@ static int tcp_listen(int fd, struct gpsh_hello *hello, void *arg)
                              strerror(errno));
         if (n < 0)
             return n;
-        j->job->tree = gpsh_tcp_tree_create(&j->id, j->b->my_pe, j->b->n_pes, &j->listens);
+        j->job->tree = gpsh_tcp_tree_create(&j->id, j->b->my_pe, j->b->n_pes, &j->listens, &deaths);
         if (!j->job->tree)
             return gpsh_last_error_code();
     }
@@ -101,54 +100,89 @@ static int tcp_meeting_ended(int error, int64_t waited_ms)
                          (double)waited_ms / 1000);
     return gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                      "the process that made the unique id ended before all PEs had come (%s)",
-                     strerror(error));
+                     strerror(error ? error : ECONNRESET));
 }
 
 // What the meeting says: a parent, or what is wrong.
-static int tcp_await_parent(const struct joining *j, int fd, int *parent,
-                            struct gpsh_tcp_address *where)
+static int tcp_read_answer(const struct gpsh_parcel *said, int *parent,
+                           struct gpsh_tcp_address *where)
 {
-    struct gpsh_frame frame;
-    char payload[4096], sentence[GPSH_SENTENCE_BYTES]; // the most that such a frame may have
-    int error = gpsh_tcp_receive(fd, &frame, sizeof frame, j->deadline_ns);
-    if (!error && (!gpsh_frame_check(&frame) || frame.bytes > sizeof payload))
-        error = EPROTO;
-    if (!error)
-        error = gpsh_tcp_receive(fd, payload, frame.bytes, j->deadline_ns);
-    if (error)
-        return tcp_meeting_ended(error, tcp_patience_ms(j->settings));
-    if (frame.type == GPSH_FRAME_PARENT) {
-        *parent = frame.pe;
-        memcpy(where, payload, sizeof *where);
+    char sentence[GPSH_SENTENCE_BYTES];
+    const struct gpsh_frame *frame = &said->frame;
+    if (frame->type == GPSH_FRAME_PARENT) {
+        *parent = frame->pe;
+        memcpy(where, said->payload, sizeof *where);
         return 0;
     }
-    gpsh_frame_text(payload, frame.bytes, sentence, sizeof sentence);
-    return gpsh_fail(frame.type == GPSH_FRAME_FAIL ? -(int)frame.round : GPUSHMEM_ERR_PEER_DATA,
+    gpsh_frame_text(said->payload, frame->bytes, sentence, sizeof sentence);
+    return gpsh_fail(frame->type == GPSH_FRAME_FAIL ? -(int)frame->round : GPUSHMEM_ERR_PEER_DATA,
                      "%s", sentence);
 }
 
-static int tcp_meet(struct joining *j, int *parent, struct gpsh_tcp_address *where)
+static void meeting_said(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel)
 {
-    struct gpsh_hello hello = {
-        .purpose = GPSH_PURPOSE_REGISTER, .pe = j->b->my_pe, .n_pes = j->b->n_pes};
-    int fd = gpsh_tcp_dial(&j->id, j->id.address, j->id.n_addresses, &hello, tcp_listen, j,
-                           "the process that made the unique id", j->deadline_ns);
-    if (fd < 0)
-        return fd;
-    int status = tcp_await_parent(j, fd, parent, where);
-    close(fd);
+    gpsh_parcel_release(link->kept);
+    link->kept = parcel;
+}
+
+static void meeting_ended(struct gpsh_tcp_link *link)
+{
+    (void)link; // its state says so
+}
+
+static int64_t ms_until(uint64_t deadline_ns)
+{
+    uint64_t now = gpsh_clock_ns();
+    return deadline_ns > now ? (int64_t)((deadline_ns - now) / 1000000) + 1 : 1;
+}
+
+static int tcp_meet(struct joining *j, struct gpsh_tcp_loop *loop, int *parent,
+                    struct gpsh_tcp_address *where)
+{
+    static const struct gpsh_tcp_link_ops meeting_ops = {.frame = meeting_said,
+                                                         .ended = meeting_ended};
+    struct gpsh_tcp_dial dial = {
+        .id = &j->id,
+        .addresses = j->id.address,
+        .n = j->id.n_addresses,
+        .hello = {.purpose = GPSH_PURPOSE_REGISTER, .pe = j->b->my_pe, .n_pes = j->b->n_pes},
+        .prepare = tcp_listen,
+        .arg = j,
+        .whom = "the process that made the unique id",
+        .deadline_ns = j->deadline_ns};
+    struct gpsh_tcp_link *link = gpsh_tcp_dial(loop, &dial);
+    if (!link)
+        return gpsh_last_error_code();
+    link->ops = &meeting_ops;
+    while (!link->kept && link->state == GPSH_TCP_OPEN && gpsh_clock_ns() < j->deadline_ns)
+        gpsh_tcp_loop_turn(loop, (int)ms_until(j->deadline_ns), NULL);
+    int status = link->kept
+                     ? tcp_read_answer(link->kept, parent, where)
+                     : tcp_meeting_ended(link->state == GPSH_TCP_OPEN ? ETIMEDOUT : link->error,
+                                         tcp_patience_ms(j->settings));
+    gpsh_tcp_link_destroy(link);
     return status;
 }
 
+// Before the tree's thread runs: this one serves the tree meanwhile.
 static int tcp_call_parent(struct joining *j, int parent, const struct gpsh_tcp_address *where)
 {
     char whom[16];
-    struct gpsh_hello hello = {
-        .purpose = GPSH_PURPOSE_CHILD, .pe = j->b->my_pe, .n_pes = j->b->n_pes};
+    struct gpsh_tcp_dial dial = {.id = &j->id,
+                                 .addresses = where,
+                                 .n = 1,
+                                 .hello = {.purpose = GPSH_PURPOSE_CHILD,
+                                           .pe = j->b->my_pe,
+                                           .n_pes = j->b->n_pes,
+                                           .listens = j->listens},
+                                 .whom = whom,
+                                 .deadline_ns = j->deadline_ns};
     snprintf(whom, sizeof whom, "PE %d", parent);
-    hello.listens = j->listens;
-    int fd = gpsh_tcp_dial(&j->id, where, 1, &hello, NULL, NULL, whom, j->deadline_ns);
-    return fd < 0 ? fd : gpsh_tcp_tree_set_parent(j->job->tree, fd, parent);
+    struct gpsh_tcp_link *link = gpsh_tcp_dial(&j->job->tree->loop, &dial);
+    if (!link)
+        return gpsh_last_error_code();
+    gpsh_tcp_tree_add_link(j->job->tree, link, parent);
+    return 0;
 }
 
 // ------------------------------------------------------------------------------------------
@@ -227,24 +261,10 @@ static int tcp_fence(struct gpsh_bootstrap *b)
 // ------------------------------------------------------------------------------------------
 // trouble, and the end
 
-static void tcp_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
-{
-    struct tcp_job *job = b->data;
-    gpsh_tcp_tree_on_death(job->tree, fn, arg);
-}
-
 static void tcp_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
 {
     const struct tcp_job *job = b->data;
     gpsh_tcp_tree_expect_departures(job->tree, has_told);
-}
-
-static int tcp_check(const char *what, bool wait_for_news)
-{
-    pthread_mutex_lock(&joined_lock);
-    int status = joined ? gpsh_tcp_tree_check(joined, what, wait_for_news ? NEWS_MS : 0) : 0;
-    pthread_mutex_unlock(&joined_lock);
-    return status;
 }
 
 static int tcp_abort(struct gpsh_bootstrap *b, int status, const char *why)
@@ -261,18 +281,11 @@ static int tcp_end_job(struct gpsh_bootstrap *b, int status, const char *why)
     return 0;
 }
 
-static void tcp_set_joined(struct gpsh_tcp_tree *tree)
-{
-    pthread_mutex_lock(&joined_lock);
-    joined = tree;
-    pthread_mutex_unlock(&joined_lock);
-}
-
 static int tcp_finalize(struct gpsh_bootstrap *b)
 {
     struct tcp_job *job = b->data;
-    tcp_set_joined(NULL);
     gpsh_tcp_tree_destroy(job->tree);
+    gpsh_deaths_close(&deaths);
     gpsh_parcel_release(job->bundle);
     free(job->places);
     free(job->own);
@@ -287,8 +300,6 @@ static const struct gpsh_bootstrap_ops tcp_ops = {
     .exchange = tcp_exchange,
     .get = tcp_get,
     .fence = tcp_fence,
-    .on_death = tcp_on_death,
-    .check = tcp_check,
     .abort = tcp_abort,
     .end_job = tcp_end_job,
     .expect_departures = tcp_expect_departures,
@@ -336,30 +347,32 @@ static int tcp_read_members(struct gpsh_bootstrap *b, const struct gpsh_uniqueid
     return status;
 }
 
-static int64_t ms_until(uint64_t deadline_ns)
-{
-    uint64_t now = gpsh_clock_ns();
-    return deadline_ns > now ? (int64_t)((deadline_ns - now) / 1000000) + 1 : 1;
-}
-
 static int tcp_join(struct joining *j)
 {
-    int parent;
+    int parent = 0;
     struct gpsh_tcp_address where;
-    int status = tcp_meet(j, &parent, &where);
+    struct gpsh_tcp_loop loop;
+    int status = 0, error = gpsh_tcp_loop_open(&loop);
+    if (error)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                         "no file descriptors to join a job: %s; this process may have too few "
+                         "(ulimit -n)",
+                         strerror(error));
+    status = tcp_meet(j, &loop, &parent, &where);
+    gpsh_tcp_loop_close(&loop);
     if (!status && !j->job->tree)
         status = gpsh_fail(GPUSHMEM_ERR_INVALID,
                            "there is no PE %d in a job of %d PEs; ranks begin at 0, and all PEs "
                            "pass the same size",
                            j->b->my_pe, j->b->n_pes);
-    if (!status)
-        status = gpsh_tcp_tree_start(j->job->tree);
     if (!status && j->b->my_pe > 0)
         status = tcp_call_parent(j, parent, &where);
+    if (!status)
+        status = gpsh_tcp_tree_start(j->job->tree);
     if (status)
         return status;
     struct member me = {.listens = j->listens, .node = gpsh_node_key(j->settings->bootstrap_node)};
-    int error = gpsh_random(me.random, sizeof me.random);
+    error = gpsh_random(me.random, sizeof me.random);
     if (error)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the kernel gives no random numbers: %s",
                          strerror(error));
@@ -382,7 +395,7 @@ static void remark_mpi(int n_pes)
 int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniqueid *id, int rank,
                             int n_pes, const struct gpsh_settings *settings)
 {
-    *b = (struct gpsh_bootstrap){.ops = &tcp_ops, .my_pe = rank, .n_pes = n_pes};
+    *b = (struct gpsh_bootstrap){.ops = &tcp_ops, .deaths = &deaths, .my_pe = rank, .n_pes = n_pes};
     struct joining j = {.b = b, .settings = settings};
     int status = gpsh_uniqueid_parse(id, &j.id);
     if (status)
@@ -392,7 +405,9 @@ int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniq
     j.job = calloc(1, sizeof *j.job);
     if (j.job)
         j.job->places = calloc(room, sizeof *j.job->places);
-    if (!j.job || !j.job->places) {
+    if (!j.job || !j.job->places || gpsh_deaths_open(&deaths, (int)room)) {
+        if (j.job)
+            free(j.job->places);
         free(j.job);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a list of %d PEs", n_pes);
     }
@@ -405,7 +420,6 @@ int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniq
     uint64_t number;
     memcpy(&number, j.id.job, sizeof number);
     snprintf(b->job_id, sizeof b->job_id, "uid-%016llx", (unsigned long long)number);
-    tcp_set_joined(j.job->tree);
     remark_mpi(n_pes);
     GPSH_LOG(DEBUG, "bootstrap", "PE %d of %d, number %d of %d on this node, by unique id",
              b->my_pe, b->n_pes, b->node_my_pe, b->node_n_pes);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // what pthread needs
 #include "bootstrap/kvs_job.h"
 
 #include <assert.h>
@@ -7,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bootstrap/node_watch.h"
 #include "core/error.h"
@@ -33,20 +31,14 @@ static_assert(sizeof(struct blob_header) == 64, "no padding, which would be publ
 
 int gpsh_kvs_job_open(struct gpsh_kvs_job *job, int n_pes)
 {
-    if (!job->deaths)
-        job->deaths = calloc((size_t)n_pes, sizeof(*job->deaths));
-    job->n_pes = n_pes;
-    return job->deaths ? 0
-                       : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a list of %d PEs", n_pes);
+    return gpsh_deaths_open(&job->deaths, n_pes);
 }
 
 void gpsh_kvs_job_leave(struct gpsh_kvs_job *job)
 {
     gpsh_node_watch_close(job->nodes);
     job->nodes = NULL;
-    pthread_mutex_lock(&job->lock);
-    job->on_death = NULL;
-    pthread_mutex_unlock(&job->lock);
+    gpsh_deaths_on_death(&job->deaths, NULL, NULL);
 }
 
 // As far as the name fits, and as a file name may have it. A longer one is told apart by a hash
@@ -151,66 +143,38 @@ int gpsh_kvs_unpack(struct gpsh_kvs_job *job, int pe, const void *packed, size_t
     memcpy(copy, (const char *)packed + sizeof(header), header.bytes);
     *blob = copy;
     *bytes = header.bytes;
-    gpsh_node_watch_hear(job->nodes, pe, &header.card, gpsh_kvs_note_death, job);
+    gpsh_node_watch_hear(job->nodes, pe, &header.card);
     return 0;
 }
 
 // ------------------------------------------------------------------------------------------
 // deaths
 
-void gpsh_kvs_note_death(int pe, const char *reason, void *arg)
+void gpsh_kvs_note_death(struct gpsh_kvs_job *job, int pe, const char *reason)
 {
-    struct gpsh_kvs_job *job = arg;
-    int none = 0;
-    pthread_mutex_lock(&job->lock);
-    struct gpsh_kvs_death *death = &job->deaths[pe];
-    bool news = !death->died;
-    death->died = true;
-    if (news)
-        snprintf(death->reason, sizeof(death->reason), "%s", reason);
-    gpsh_pe_death_fn tell = news ? job->on_death : NULL;
-    void *tell_arg = job->on_death_arg;
-    pthread_mutex_unlock(&job->lock);
-    atomic_compare_exchange_strong(&job->first_dead, &none, pe + 1);
-    if (tell)
-        tell(pe, death->reason, tell_arg);
+    gpsh_deaths_note(&job->deaths, pe, reason);
+    gpsh_deaths_tell(&job->deaths);
 }
 
-void gpsh_kvs_on_death(struct gpsh_kvs_job *job, gpsh_pe_death_fn fn, void *arg)
+int gpsh_kvs_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
 {
-    pthread_mutex_lock(&job->lock);
-    job->on_death_arg = arg;
-    job->on_death = fn;
-    pthread_mutex_unlock(&job->lock);
-    for (int pe = 0; job->deaths && pe < job->n_pes; pe++) {
-        pthread_mutex_lock(&job->lock);
-        bool died = job->deaths[pe].died;
-        pthread_mutex_unlock(&job->lock);
-        if (died)
-            fn(pe, job->deaths[pe].reason, arg);
-    }
-}
-
-int gpsh_kvs_dead_pe(struct gpsh_kvs_job *job, long ms)
-{
-    for (; ms > 0 && !atomic_load(&job->first_dead); ms -= LOOK_MS)
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
-    return atomic_load(&job->first_dead) - 1;
-}
-
-int gpsh_kvs_fail_dead(const struct gpsh_kvs_job *job, int pe, const char *what)
-{
-    return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d has failed: %s", what, pe,
-                     job->deaths[pe].reason);
-}
-
-int gpsh_kvs_watch_nodes(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b,
-                         const char *interface)
-{
+    struct gpsh_kvs_job *job = b->data;
     if (b->node_n_pes == b->n_pes)
         return 0;
-    job->nodes = gpsh_node_watch_open(b, interface);
+    job->nodes = gpsh_node_watch_open(b, interface, &job->deaths);
     return job->nodes ? 0 : gpsh_last_error_code();
+}
+
+void gpsh_kvs_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
+{
+    const struct gpsh_kvs_job *job = b->data;
+    gpsh_node_watch_tell(job->nodes, pe, reason);
+}
+
+void gpsh_kvs_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
+{
+    const struct gpsh_kvs_job *job = b->data;
+    gpsh_node_watch_expect_departures(job->nodes, has_told);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -223,7 +187,7 @@ bool gpsh_kvs_wait(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, con
 {
     long limit_ms = b->wait_timeout_ms > 0 ? b->wait_timeout_ms : LONG_MAX;
     bool remarked = false, came = false;
-    for (long waited_ms = 0; waited_ms < limit_ms && gpsh_kvs_dead_pe(job, 0) < 0;
+    for (long waited_ms = 0; waited_ms < limit_ms && !atomic_load(&job->deaths.first);
          waited_ms += LOOK_MS) {
         long left_ms = limit_ms - waited_ms;
         came = arrived(arg, left_ms < LOOK_MS ? left_ms : LOOK_MS);
@@ -245,9 +209,9 @@ bool gpsh_kvs_wait(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, con
 
 int gpsh_kvs_given_up(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, const char *what)
 {
-    int dead = gpsh_kvs_dead_pe(job, 0);
-    if (dead >= 0)
-        return gpsh_kvs_fail_dead(job, dead, what);
+    int dead = gpsh_deaths_check(&job->deaths, what, 0);
+    if (dead)
+        return dead;
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
                      "%s timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs "
                      "came here",

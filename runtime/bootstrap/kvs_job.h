@@ -4,36 +4,23 @@
 #ifndef GPSH_KVS_JOB_H
 #define GPSH_KVS_JOB_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bootstrap/bootstrap.h"
-
-enum {
-    GPSH_KVS_NEWS_MS = 500
-}; // how much later than its consequences the news of a death may come
+#include "bootstrap/deaths.h"
 
 // Of a process, for all its inits: keys outlive a finalize, and a PE that died stays dead.
 struct gpsh_kvs_job {
     uint32_t round; // of the last put
     int n_pes;
-    pthread_mutex_t lock; // of the deaths and of who is told
-    struct gpsh_kvs_death {
-        bool died;
-        char reason[100];
-    } * deaths;             // [n_pes]
-    _Atomic int first_dead; // PE + 1; 0: none
-    gpsh_pe_death_fn on_death;
-    void *on_death_arg;
+    struct gpsh_deaths deaths;
     struct gpsh_node_watch *nodes; // NULL: nobody watches other nodes
 };
 
 #define GPSH_KVS_JOB_INITIALIZER                                                                   \
     {                                                                                              \
-        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
+        .deaths = GPSH_DEATHS_INITIALIZER                                                          \
     }
 
 // Before each init; the number of PEs stays the same.
@@ -55,12 +42,8 @@ int gpsh_kvs_unpack(struct gpsh_kvs_job *job, int pe, const void *packed, size_t
 // GPUSHMEM_ERR_PEER_DATA: it is none.
 int gpsh_kvs_packed_bytes(int pe, const void *begin, size_t bytes, size_t *packed_bytes);
 
-// The first call for a PE counts. `job` is a struct gpsh_kvs_job.
-void gpsh_kvs_note_death(int pe, const char *reason, void *job);
-void gpsh_kvs_on_death(struct gpsh_kvs_job *job, gpsh_pe_death_fn fn, void *arg);
-// A PE that died, or -1. Waits up to `ms` for news of one.
-int gpsh_kvs_dead_pe(struct gpsh_kvs_job *job, long ms);
-int gpsh_kvs_fail_dead(const struct gpsh_kvs_job *job, int pe, const char *what);
+// A PE has died; the program is told. Any thread.
+void gpsh_kvs_note_death(struct gpsh_kvs_job *job, int pe, const char *reason);
 
 // Waits for the other PEs until `arrived`, which waits up to `ms`, says so; until one of them is
 // known to have died, or b->wait_timeout_ms is over: those are errors.
@@ -70,8 +53,9 @@ bool gpsh_kvs_wait(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, con
 // The error of a wait that returned false.
 int gpsh_kvs_given_up(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, const char *what);
 
-// gpsh_bootstrap_watch_nodes and its kin.
-int gpsh_kvs_watch_nodes(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b,
-                         const char *interface);
+// Operations of a bootstrap whose `data` is a struct gpsh_kvs_job.
+int gpsh_kvs_watch_nodes(struct gpsh_bootstrap *b, const char *interface);
+void gpsh_kvs_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason);
+void gpsh_kvs_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe));
 
 #endif

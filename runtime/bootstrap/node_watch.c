@@ -19,17 +19,19 @@ struct gpsh_node_watch {
     bool watching, settled;
 };
 
-static int watch_listen(struct gpsh_node_watch *w, const char *interface)
+static int watch_listen(struct gpsh_node_watch *w, const char *interface,
+                        struct gpsh_deaths *deaths)
 {
     struct gpsh_uniqueid id = {.n_addresses = 1}; // its secret comes when the cards were read
     int n = gpsh_tcp_address_choose(interface, &w->mine.listens, 1);
     if (n < 0)
         return n;
-    w->tree = gpsh_tcp_tree_create(&id, w->my_pe, w->n_pes, &w->mine.listens);
+    w->tree = gpsh_tcp_tree_create(&id, w->my_pe, w->n_pes, &w->mine.listens, deaths);
     return w->tree ? 0 : gpsh_last_error_code();
 }
 
-struct gpsh_node_watch *gpsh_node_watch_open(const struct gpsh_bootstrap *b, const char *interface)
+struct gpsh_node_watch *gpsh_node_watch_open(const struct gpsh_bootstrap *b, const char *interface,
+                                             struct gpsh_deaths *deaths)
 {
     struct gpsh_node_watch *w = calloc(1, sizeof *w);
     if (w) {
@@ -46,7 +48,7 @@ struct gpsh_node_watch *gpsh_node_watch_open(const struct gpsh_bootstrap *b, con
         status = gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the kernel gives no random numbers: %s",
                            strerror(error));
     else
-        status = watch_listen(w, interface);
+        status = watch_listen(w, interface, deaths);
     if (!status)
         return w;
     gpsh_node_watch_close(w);
@@ -88,7 +90,7 @@ static void watch_read_cards(const struct gpsh_node_watch *w, int *node,
     }
 }
 
-static int watch_begin(struct gpsh_node_watch *w, gpsh_pe_death_fn died, void *arg)
+static int watch_begin(struct gpsh_node_watch *w)
 {
     const uint8_t *secret = NULL;
     int *node = calloc((size_t)w->n_pes, sizeof *node), status = 0;
@@ -99,7 +101,6 @@ static int watch_begin(struct gpsh_node_watch *w, gpsh_pe_death_fn died, void *a
         status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to watch %d PEs", w->n_pes);
     if (secret) {
         gpsh_tcp_tree_set_peers(w->tree, node, addresses, secret);
-        gpsh_tcp_tree_on_death(w->tree, died, arg);
         status = gpsh_tcp_tree_start(w->tree);
         w->watching = !status;
     }
@@ -117,15 +118,14 @@ static void watch_complain(void)
              gpsh_last_error());
 }
 
-void gpsh_node_watch_hear(struct gpsh_node_watch *watch, int pe, const struct gpsh_node_card *card,
-                          gpsh_pe_death_fn died, void *arg)
+void gpsh_node_watch_hear(struct gpsh_node_watch *watch, int pe, const struct gpsh_node_card *card)
 {
     if (!watch || watch->n_heard == watch->n_pes)
         return;
     watch->cards[pe] = *card;
     watch->n_heard += !watch->heard[pe];
     watch->heard[pe] = 1;
-    if (watch->n_heard == watch->n_pes && watch_begin(watch, died, arg))
+    if (watch->n_heard == watch->n_pes && watch_begin(watch))
         watch_complain();
 }
 

@@ -17,16 +17,16 @@ struct gpsh_node_card {
     uint8_t random[GPSH_SECRET_BYTES]; // that of the first PE that takes part is the secret of all
 };
 
-// `interface` is GPUSHMEM_BOOTSTRAP_INTERFACE. NULL: the sentence is set, and deaths on other nodes
-// are noticed late.
-struct gpsh_node_watch *gpsh_node_watch_open(const struct gpsh_bootstrap *b, const char *interface);
+// `interface` is GPUSHMEM_BOOTSTRAP_INTERFACE; deaths are noted in `deaths`. NULL: the sentence is
+// set, and deaths on other nodes are noticed late.
+struct gpsh_node_watch *gpsh_node_watch_open(const struct gpsh_bootstrap *b, const char *interface,
+                                             struct gpsh_deaths *deaths);
 void gpsh_node_watch_close(struct gpsh_node_watch *watch); // says goodbye; NULL is legal
 // NULL: it is all zero.
 void gpsh_node_watch_describe(const struct gpsh_node_watch *watch, struct gpsh_node_card *card);
-// What PE `pe` has said, once or several times. With the last of them the watch begins, and calls
-// `died` for each death, once, from a thread of its own, with `arg`.
-void gpsh_node_watch_hear(struct gpsh_node_watch *watch, int pe, const struct gpsh_node_card *card,
-                          gpsh_pe_death_fn died, void *arg);
+// What PE `pe` has said, once or several times. With the last of them the watch begins, with a
+// thread of its own.
+void gpsh_node_watch_hear(struct gpsh_node_watch *watch, int pe, const struct gpsh_node_card *card);
 // Before a meeting of all PEs, after which the death of each shall be noticed: waits until this PE
 // is connected. Says once if it is not.
 void gpsh_node_watch_settle(struct gpsh_node_watch *watch);

@@ -18,7 +18,8 @@ struct packed_header {
     uint64_t static_id;
     int32_t device_heap, pid, node, node_pe;
     int64_t team_epoch;
-    int32_t teams, stream_teams;
+    uint64_t team_memory;
+    int32_t teams;
     int32_t amo_agent, nic_atomics;
     char hostname[64];
     char gpu[64];
@@ -58,7 +59,7 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .static_id = blob->static_id,
                                    .team_epoch = blob->team_epoch,
                                    .teams = blob->teams,
-                                   .stream_teams = blob->stream_teams,
+                                   .team_memory = blob->team_memory,
                                    .amo_agent = blob->amo_agent,
                                    .nic_atomics = blob->nic_atomics,
                                    .node = blob->node,
@@ -162,7 +163,7 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                                    .static_id = header.static_id,
                                    .team_epoch = header.team_epoch,
                                    .teams = header.teams,
-                                   .stream_teams = header.stream_teams,
+                                   .team_memory = header.team_memory,
                                    .amo_agent = header.amo_agent,
                                    .nic_atomics = header.nic_atomics,
                                    .node = header.node,

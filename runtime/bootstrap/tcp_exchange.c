@@ -14,6 +14,11 @@ static bool is_child(const struct gpsh_tcp_tree *t, int pe)
     return pe > 0 && pe < t->n_pes && gpsh_tree_parent(pe) == t->my_pe;
 }
 
+static struct gpsh_tcp_link *parent(const struct gpsh_tcp_tree *t)
+{
+    return t->my_pe ? t->peer[gpsh_tree_parent(t->my_pe)].link : NULL;
+}
+
 static int children(const struct gpsh_tcp_tree *t) // how many this PE has
 {
     int first = t->my_pe * GPSH_TREE_WIDTH + 1, rest = t->n_pes - first;
@@ -62,7 +67,7 @@ static void tree_advance(struct gpsh_tcp_tree *t)
     int have = 0;
     for (struct gpsh_tcp_link *link = t->links; link; link = link->next)
         have += link->kept != NULL;
-    if (!t->mine || have < children(t) || (t->my_pe && !t->parent))
+    if (!t->mine || have < children(t) || (t->my_pe && !parent(t)))
         return;
     struct gpsh_parcel *all = tree_gather(t);
     gpsh_parcel_release(t->mine);
@@ -71,7 +76,7 @@ static void tree_advance(struct gpsh_tcp_tree *t)
         gpsh_tree_fail(t, GPUSHMEM_ERR_NO_MEMORY, "no memory for the data that the PEs exchange",
                        NULL);
     } else if (t->my_pe) {
-        gpsh_tcp_link_send(t->parent, all);
+        gpsh_tcp_link_send(parent(t), all);
         gpsh_parcel_release(all);
     } else {
         tree_deliver(t, all);
@@ -86,7 +91,7 @@ void gpsh_tree_take_bundle(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link,
     if (up) // a child is ahead by one at most: it waits for the bundle of the round before
         due = is_child(t, link->pe) && !link->kept && parcel->frame.round == t->delivered + 1;
     else
-        due = link == t->parent && t->round != t->delivered && !t->mine &&
+        due = link == parent(t) && t->round != t->delivered && !t->mine &&
               parcel->frame.round == t->round;
     if (!due) {
         snprintf(sentence, sizeof sentence,
@@ -108,14 +113,14 @@ static int tree_late(struct gpsh_tcp_tree *t, const char *what, int64_t timeout_
 {
     char from[96] = "its parent in the tree of PEs", where[GPSH_TCP_TEXT_BYTES];
     for (int pe = t->my_pe * GPSH_TREE_WIDTH + 1; t->mine && is_child(t, pe); pe++) {
-        const struct gpsh_tcp_link *link = gpsh_tree_link_to(t, pe);
+        const struct gpsh_tcp_link *link = t->peer[pe].link;
         if (link && link->kept)
             continue;
         if (link)
             snprintf(from, sizeof from, "PE %d", pe);
         else
             snprintf(from, sizeof from, "PE %d, which did not connect to %s (a firewall?)", pe,
-                     gpsh_tcp_address_text(&t->gate.id.address[0], where));
+                     gpsh_tcp_address_text(&t->listener.id.address[0], where));
         break;
     }
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
@@ -126,7 +131,7 @@ static int tree_late(struct gpsh_tcp_tree *t, const char *what, int64_t timeout_
 // 0: still nothing. With the lock.
 static int tree_trouble(struct gpsh_tcp_tree *t, const char *what)
 {
-    int status = gpsh_tree_fail_dead(t, what);
+    int status = gpsh_deaths_check(t->deaths, what, 0);
     if (!status && t->code)
         status = gpsh_fail(t->code, "%s", t->sentence);
     if (!status && t->left)

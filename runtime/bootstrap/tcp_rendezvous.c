@@ -11,8 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_admission.h"
-#include "bootstrap/tcp_connection.h"
+#include "bootstrap/tcp_listener.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -29,12 +28,12 @@ enum {
 // A PE that has come, or a process that says it is one.
 struct guest {
     struct gpsh_tcp_link *link;
-    struct gpsh_tcp_address listens, from;
+    struct gpsh_tcp_address listens;
 };
 
 struct rendezvous {
     struct gpsh_tcp_loop loop;
-    struct gpsh_tcp_gate gate;
+    struct gpsh_tcp_listener listener;
     int64_t timeout_ms;
     uint64_t began_ns; // when the first came; 0: nobody came yet
     uint64_t end_ns;   // when to leave; 0: not known yet
@@ -79,7 +78,7 @@ rendezvous_fail(struct rendezvous *m, int code, const char *format, ...)
 // PE 0, whose process this mostly is, hears of it last: it may end the process.
 static void rendezvous_tell(struct rendezvous *m)
 {
-    bool waited = m->code == GPUSHMEM_ERR_TIMEOUT || m->gate.accept_error;
+    bool waited = m->code == GPUSHMEM_ERR_TIMEOUT || m->listener.accept_error;
     if (!m->tell_ns || (!waited && m->open < m->n_pes && gpsh_clock_ns() < m->tell_ns))
         return;
     m->tell_ns = 0;
@@ -114,11 +113,10 @@ static void guest_frame(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel)
     gpsh_parcel_release(parcel);
 }
 
-static void guest_lost(struct gpsh_tcp_link *link, const char *why)
+static void guest_lost(struct gpsh_tcp_link *link)
 {
     struct rendezvous *m = link->owner;
     struct gpsh_tcp_link **at = &m->others;
-    (void)why;
     while (*at && *at != link)
         at = &(*at)->next;
     if (*at)
@@ -133,7 +131,7 @@ static void guest_lost(struct gpsh_tcp_link *link, const char *why)
                         "PE %d ended, or gave up, before all of the %d PEs had come", pe, m->n_pes);
 }
 
-static const struct gpsh_tcp_link_ops guest_ops = {.frame = guest_frame, .lost = guest_lost};
+static const struct gpsh_tcp_link_ops guest_ops = {.frame = guest_frame, .ended = guest_lost};
 
 // All are here.
 static void rendezvous_succeed(struct rendezvous *m)
@@ -195,23 +193,23 @@ static bool guest_fits(struct rendezvous *m, const struct gpsh_hello *hello,
             m, GPUSHMEM_ERR_INVALID,
             "two processes say that they are PE %d (%s and %s): each needs a rank of its "
             "own",
-            hello->pe, gpsh_tcp_address_text(&m->guests[hello->pe].from, there), here);
+            hello->pe, gpsh_tcp_address_text(&m->guests[hello->pe].link->address, there), here);
     return !m->code;
 }
 
-static void guest_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hello *hello,
-                        const struct gpsh_tcp_address *from)
+static void guest_admit(struct gpsh_tcp_listener *listener, struct gpsh_tcp_link *link)
 {
-    struct rendezvous *m = gate->owner;
-    struct gpsh_tcp_link *link = gpsh_tcp_link_create(&m->loop, fd, -1, &guest_ops, m);
-    if (!link)
-        return;
+    struct rendezvous *m = listener->owner;
+    const struct gpsh_hello *hello = &link->hello;
+    link->ops = &guest_ops;
+    link->owner = m;
+    link->pe = -1;
     m->open++;
     bool late = m->code && !m->tell_ns;
     link->next = m->others;
     m->others = link;
     rendezvous_begin(m, hello);
-    if (!guest_fits(m, hello, from)) {
+    if (!guest_fits(m, hello, &link->address)) {
         if (late)
             guest_tell(m, link);
         return;
@@ -219,25 +217,25 @@ static void guest_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_he
     m->others = link->next;
     link->next = NULL;
     link->pe = hello->pe;
-    m->guests[hello->pe] = (struct guest){.link = link, .listens = hello->listens, .from = *from};
+    m->guests[hello->pe] = (struct guest){.link = link, .listens = hello->listens};
     if (++m->came == m->n_pes)
         rendezvous_succeed(m);
 }
 
-static void meeting_check_files(struct rendezvous *m)
+static void rendezvous_check_files(struct rendezvous *m)
 {
     struct rlimit limit = {0};
     getrlimit(RLIMIT_NOFILE, &limit);
-    if (m->gate.accept_error)
+    if (m->listener.accept_error)
         rendezvous_fail(
             m, GPUSHMEM_ERR_SYSTEM,
             "the process where the %d PEs meet cannot take more connections (%s): it may "
             "have %llu files open, and each PE needs one at the start; raise that (ulimit "
             "-n)",
-            m->n_pes, strerror(m->gate.accept_error), (unsigned long long)limit.rlim_cur);
+            m->n_pes, strerror(m->listener.accept_error), (unsigned long long)limit.rlim_cur);
 }
 
-static void meeting_check_time(struct rendezvous *m)
+static void rendezvous_check_time(struct rendezvous *m)
 {
     char missing[160], where[GPSH_TCP_TEXT_BYTES];
     if (!m->began_ns || m->end_ns)
@@ -249,7 +247,7 @@ static void meeting_check_time(struct rendezvous *m)
                         "%s did not come within %g s (GPUSHMEM_BOOTSTRAP_TIMEOUT_MS): were they "
                         "started, did they get this unique id, and can they reach %s?",
                         missing, (double)m->timeout_ms / 1000,
-                        gpsh_tcp_address_text(&m->gate.id.address[0], where));
+                        gpsh_tcp_address_text(&m->listener.id.address[0], where));
     } else if (waited_ms >= REMARK_AFTER_MS && !m->remarked) {
         m->remarked = true;
         rendezvous_missing(m, missing, sizeof missing);
@@ -258,7 +256,7 @@ static void meeting_check_time(struct rendezvous *m)
 }
 
 // All have been told, and gone, or had the time for it.
-static bool meeting_is_over(const struct rendezvous *m)
+static bool rendezvous_is_over(const struct rendezvous *m)
 {
     if (!m->end_ns)
         return false;
@@ -274,7 +272,7 @@ static void rendezvous_destroy(struct rendezvous *m)
         gpsh_tcp_link_destroy(m->others);
         m->others = next;
     }
-    gpsh_tcp_gate_close(&m->gate);
+    gpsh_tcp_listener_close(&m->listener);
     gpsh_tcp_loop_close(&m->loop);
     free(m->guests);
     free(m);
@@ -284,17 +282,12 @@ static void *rendezvous_run(void *arg)
 {
     enum { LOOK_MS = 100 };
     struct rendezvous *m = arg;
-    while (!meeting_is_over(m)) {
-        uint32_t events;
-        int tick = gpsh_tcp_gate_tick(&m->gate), ms = m->began_ns ? LOOK_MS : -1;
-        struct gpsh_tcp_watch *watch =
-            gpsh_tcp_loop_wait(&m->loop, tick >= 0 && (ms < 0 || tick < ms) ? tick : ms, &events);
-        if (watch)
-            watch->ready(watch, events);
-        meeting_check_files(m);
-        meeting_check_time(m);
+    while (!rendezvous_is_over(m)) {
+        gpsh_tcp_loop_turn(&m->loop, m->began_ns ? LOOK_MS : -1, NULL);
+        rendezvous_check_files(m);
+        rendezvous_check_time(m);
         rendezvous_tell(m);
-        if (m->gate.accept_error)
+        if (m->listener.accept_error)
             break; // it would be ready again and again
     }
     rendezvous_destroy(m);
@@ -318,7 +311,7 @@ static int rendezvous_open(struct rendezvous *m, const char *interface)
     if (error)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
                          "no file descriptors for the place where PEs meet: %s", strerror(error));
-    int status = gpsh_tcp_gate_open(&m->gate, &m->loop, &id, guest_admit, m);
+    int status = gpsh_tcp_listener_open(&m->listener, &m->loop, &id, guest_admit, m);
     if (status)
         gpsh_tcp_loop_close(&m->loop);
     return status;
@@ -338,7 +331,7 @@ int gpsh_tcp_rendezvous_start(const char *interface, int64_t timeout_ms,
         return status;
     }
     struct gpushmem_uniqueid made;
-    gpsh_uniqueid_pack(&m->gate.id, &made);
+    gpsh_uniqueid_pack(&m->listener.id, &made);
     int error = gpsh_thread_start(&thread, "gpushmem-meet", rendezvous_run, m);
     if (error) {
         rendezvous_destroy(m);

@@ -23,6 +23,8 @@ static void tree_unlink(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link)
     while (*at != link)
         at = &(*at)->next;
     *at = link->next;
+    t->peer[link->pe].link = NULL;
+    t->changed_members = true;
 }
 
 static void tree_order_end(struct gpsh_tcp_tree *t, int status, bool by_exit, const char *why,
@@ -40,7 +42,6 @@ static void tree_link_frame(struct gpsh_tcp_link *link, struct gpsh_parcel *parc
     struct gpsh_tcp_tree *t = link->owner;
     const struct gpsh_frame frame = parcel->frame;
     char text[GPSH_SENTENCE_BYTES];
-    link->unheard = false;
     if (frame.type == GPSH_FRAME_UP || frame.type == GPSH_FRAME_DOWN) {
         gpsh_tree_take_bundle(t, link, parcel);
         return;
@@ -60,67 +61,79 @@ static void tree_link_frame(struct gpsh_tcp_link *link, struct gpsh_parcel *parc
     }
 }
 
-static void tree_link_lost(struct gpsh_tcp_link *link, const char *why)
+static void tree_link_lost(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link)
+{
+    tree_unlink(t, link);
+    if (link->left) {
+        t->peer[link->pe].left = true;
+        t->upper_left |= !gpsh_tree_comes_after(t, link->pe);
+    } else if (t->watches) {
+        gpsh_tree_look_for(t, link);
+    } else if (link->heard) {
+        gpsh_tree_note_death(t, link->pe, gpsh_tcp_link_why(link), link);
+    } // else it has called, and may have given that up; if it has died it does not answer a call
+}
+
+static void tree_link_ended(struct gpsh_tcp_link *link)
 {
     struct gpsh_tcp_tree *t = link->owner;
-    tree_unlink(t, link);
-    if (t->parent == link) {
-        t->parent = NULL;
-        t->orphan = !link->left;
-        t->call_ns = 0;
-    }
-    if (!link->left && t->watches)
-        gpsh_tree_suspect(t, link);
-    else if (!link->left && !link->unheard)
-        gpsh_tree_note_death(t, link->pe, why, link);
+    if (link->ending == GPSH_TCP_LOST)
+        tree_link_lost(t, link);
+    else if (link == t->probe)
+        t->probe = NULL;
+    else
+        gpsh_tree_call_failed(t, link);
     gpsh_tcp_link_destroy(link);
 }
 
-static const struct gpsh_tcp_link_ops link_ops = {.frame = tree_link_frame, .lost = tree_link_lost};
-
-// A PE that calls again has lost a connection that this one still has.
-static void tree_admit(struct gpsh_tcp_gate *gate, int fd, const struct gpsh_hello *hello,
-                       const struct gpsh_tcp_address *from)
+static int tree_link_greeted(struct gpsh_tcp_link *link)
 {
-    struct gpsh_tcp_tree *t = gate->owner;
-    struct gpsh_tcp_link *old = gpsh_tree_link_to(t, hello->pe);
-    bool child = hello->purpose == GPSH_PURPOSE_CHILD && !old && !t->watches && hello->pe > 0 &&
-                 gpsh_tree_parent(hello->pe) == t->my_pe;
-    bool orphan = hello->purpose == GPSH_PURPOSE_ORPHAN && gpsh_tree_comes_after(t, hello->pe);
-    (void)from;
-    if (hello->n_pes != t->n_pes || hello->pe >= t->n_pes || (!child && !orphan)) {
-        close(fd);
+    struct gpsh_tcp_tree *t = link->owner;
+    t->reached |= t->peer[link->pe].node != t->peer[t->my_pe].node;
+    return link == t->probe;
+}
+
+static void tree_link_open(struct gpsh_tcp_link *link)
+{
+    struct gpsh_tcp_tree *t = link->owner;
+    t->peer[link->pe].call = NULL;
+    gpsh_tree_add_link(t, link, link->pe);
+}
+
+static const struct gpsh_tcp_link_ops link_ops = {.greeted = tree_link_greeted,
+                                                  .open = tree_link_open,
+                                                  .frame = tree_link_frame,
+                                                  .ended = tree_link_ended};
+
+// Two PEs may call each other at the same time: then the upper one's call counts, if it has been
+// greeted. One that calls again has lost a connection that this PE still has.
+static void tree_admit(struct gpsh_tcp_listener *listener, struct gpsh_tcp_link *link)
+{
+    struct gpsh_tcp_tree *t = listener->owner;
+    int pe = link->hello.pe;
+    bool ours = link->hello.n_pes == t->n_pes && pe >= 0 && pe < t->n_pes && pe != t->my_pe;
+    struct gpsh_tcp_peer *peer = ours ? &t->peer[pe] : NULL;
+    bool child = ours && link->hello.purpose == GPSH_PURPOSE_CHILD && !peer->link && !t->watches &&
+                 pe > 0 && gpsh_tree_parent(pe) == t->my_pe;
+    if (!child && (!ours || link->hello.purpose != GPSH_PURPOSE_NEIGHBOUR ||
+                   (peer->call && peer->call->state == GPSH_TCP_AWAITS_ANSWER &&
+                    gpsh_tree_comes_after(t, pe)))) {
+        gpsh_tcp_link_destroy(link);
         return;
     }
-    if (old) {
+    gpsh_tcp_link_destroy(peer->call);
+    peer->call = NULL;
+    if (peer->link) {
+        struct gpsh_tcp_link *old = peer->link;
         tree_unlink(t, old);
         gpsh_tcp_link_destroy(old);
     }
-    struct gpsh_tcp_link *link = gpsh_tree_add_link(t, fd, hello->pe);
-    // It may have given up the call a moment ago. If it has not, it says at once who died; and if
-    // it dies before, it is found by looking after it.
-    if (link)
-        link->unheard = orphan;
+    link->heard = child;
+    gpsh_tree_add_link(t, link, pe);
 }
 
 // ------------------------------------------------------------------------------------------
 // the thread
-
-// The runtime hears of deaths without the lock: it may end the job then.
-static void tree_tell_deaths(struct gpsh_tcp_tree *t)
-{
-    gpsh_pe_death_fn fn = t->on_death;
-    void *arg = t->on_death_arg;
-    for (int pe = 0; fn && !t->stop && t->n_told < t->n_died; pe = (pe + 1) % t->n_pes) {
-        if (!t->peer[pe].died || t->peer[pe].told)
-            continue;
-        t->peer[pe].told = true;
-        t->n_told++;
-        pthread_mutex_unlock(&t->lock);
-        fn(pe, t->peer[pe].reason, arg);
-        pthread_mutex_lock(&t->lock);
-    }
-}
 
 static int sooner(int ms, int other_ms) // -1: never
 {
@@ -132,21 +145,21 @@ static void *tree_run(void *arg)
     struct gpsh_tcp_tree *t = arg;
     pthread_mutex_lock(&t->lock);
     while (!t->stop) {
-        uint32_t events;
-        bool full = t->gate.accept_error; // to take another connection: callers wait meanwhile
-        int ms = sooner(gpsh_tcp_end_step(&t->end), gpsh_tcp_gate_tick(&t->gate));
-        ms = sooner(ms, gpsh_tree_due(t));
-        t->gate.accept_error = 0;
-        pthread_mutex_unlock(&t->lock);
-        if (full)
+        gpsh_tcp_loop_turn(&t->loop, sooner(gpsh_tcp_end_step(&t->end), gpsh_tree_due(t)),
+                           &t->lock);
+        if (t->listener.accept_error) { // callers wait meanwhile
+            t->listener.accept_error = 0;
+            pthread_mutex_unlock(&t->lock);
             nanosleep(&(struct timespec){.tv_nsec = FULL_MS * 1000000}, NULL);
-        struct gpsh_tcp_watch *watch = gpsh_tcp_loop_wait(&t->loop, ms, &events);
-        pthread_mutex_lock(&t->lock);
-        if (watch)
-            watch->ready(watch, events);
+            pthread_mutex_lock(&t->lock);
+        }
         if (!t->stop && gpsh_tree_due(t) == 0)
             gpsh_tree_step(t);
-        tree_tell_deaths(t);
+        if (t->stop)
+            break;
+        pthread_mutex_unlock(&t->lock); // the runtime may end the job
+        gpsh_deaths_tell(t->deaths);
+        pthread_mutex_lock(&t->lock);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -157,12 +170,12 @@ static void *tree_run(void *arg)
 
 static void tree_free(struct gpsh_tcp_tree *t)
 {
-    while (t->links) {
-        struct gpsh_tcp_link *next = t->links->next;
-        gpsh_tcp_link_destroy(t->links);
-        t->links = next;
+    for (int pe = 0; pe < t->n_pes; pe++) {
+        gpsh_tcp_link_destroy(t->peer[pe].link);
+        gpsh_tcp_link_destroy(t->peer[pe].call);
     }
-    gpsh_tcp_gate_close(&t->gate);
+    gpsh_tcp_link_destroy(t->probe);
+    gpsh_tcp_listener_close(&t->listener);
     gpsh_tcp_loop_close(&t->loop);
     gpsh_parcel_release(t->mine);
     gpsh_parcel_release(t->bundle);
@@ -184,16 +197,17 @@ static int tree_listen(struct gpsh_tcp_tree *t, const struct gpsh_uniqueid *id,
     if (error)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no file descriptors to connect the PEs: %s",
                          strerror(error));
-    int status = gpsh_tcp_gate_open(&t->gate, &t->loop, &here, tree_admit, t);
+    int status = gpsh_tcp_listener_open(&t->listener, &t->loop, &here, tree_admit, t);
     if (status)
         return status;
-    gpsh_tcp_gate_hold(&t->gate);
-    *address = t->gate.id.address[0];
+    gpsh_tcp_listener_hold(&t->listener);
+    *address = t->listener.id.address[0];
     return 0;
 }
 
 struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int my_pe, int n_pes,
-                                           struct gpsh_tcp_address *address)
+                                           struct gpsh_tcp_address *address,
+                                           struct gpsh_deaths *deaths)
 {
     struct gpsh_tcp_tree *t = calloc(1, sizeof *t);
     struct gpsh_tcp_peer *peer = calloc((size_t)n_pes, sizeof *peer);
@@ -211,8 +225,8 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
                                 .link_ops = &link_ops,
                                 .peer = peer,
                                 .lowest = lowest,
-                                .first_dead = -1,
-                                .look_ns = UINT64_MAX};
+                                .deaths = deaths,
+                                .due_ns = UINT64_MAX};
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&t->changed, &clock);
@@ -233,13 +247,11 @@ int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree)
     return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s", strerror(error)) : 0;
 }
 
-int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe)
+void gpsh_tcp_tree_add_link(struct gpsh_tcp_tree *tree, struct gpsh_tcp_link *link, int pe)
 {
     pthread_mutex_lock(&tree->lock);
-    tree->parent = gpsh_tree_add_link(tree, fd, pe);
-    bool made = tree->parent != NULL;
+    gpsh_tree_add_link(tree, link, pe);
     pthread_mutex_unlock(&tree->lock);
-    return made ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a connection");
 }
 
 // Waits until everything is with the kernel, but not long. Where the network may lose a packet, a
@@ -282,30 +294,6 @@ void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code)
     pthread_mutex_lock(&tree->lock);
     gpsh_tree_fail(tree, code, gpsh_last_error(), NULL);
     pthread_mutex_unlock(&tree->lock);
-}
-
-void gpsh_tcp_tree_on_death(struct gpsh_tcp_tree *tree, gpsh_pe_death_fn fn, void *arg)
-{
-    pthread_mutex_lock(&tree->lock);
-    tree->on_death_arg = arg;
-    tree->on_death = fn;
-    tree_tell_deaths(tree);
-    pthread_mutex_unlock(&tree->lock);
-}
-
-int gpsh_tcp_tree_check(struct gpsh_tcp_tree *tree, const char *what, int ms)
-{
-    enum { LOOK_MS = 20 };
-    int status;
-    do {
-        pthread_mutex_lock(&tree->lock);
-        status = gpsh_tree_fail_dead(tree, what);
-        pthread_mutex_unlock(&tree->lock);
-        if (!status && ms > 0)
-            nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
-        ms -= LOOK_MS;
-    } while (!status && ms > 0);
-    return status;
 }
 
 void gpsh_tcp_tree_end_job(struct gpsh_tcp_tree *tree, int status, const char *why,

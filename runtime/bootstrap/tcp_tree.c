@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What goes to all neighbours of a PE in the tree, and the end of the job.
 #define _GNU_SOURCE // kill
 #include "bootstrap/tcp_tree.h"
 
@@ -9,37 +10,11 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-struct gpsh_tcp_link *gpsh_tree_link_to(const struct gpsh_tcp_tree *t, int pe)
-{
-    struct gpsh_tcp_link *link = t->links;
-    while (link && link->pe != pe)
-        link = link->next;
-    return link;
-}
-
 static void tree_send(struct gpsh_tcp_link *link, struct gpsh_parcel *parcel)
 {
     if (parcel)
         gpsh_tcp_link_send(link, parcel);
     gpsh_parcel_release(parcel);
-}
-
-// A new neighbour may have missed who died, and that this PE leaves.
-struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe)
-{
-    struct gpsh_tcp_link *link = gpsh_tcp_link_create(&t->loop, fd, pe, t->link_ops, t);
-    if (!link)
-        return NULL;
-    if (t->watches)
-        gpsh_tcp_link_be_patient(link);
-    link->next = t->links;
-    t->links = link;
-    for (int dead = 0; t->n_died && dead < t->n_pes; dead++)
-        if (t->peer[dead].died)
-            tree_send(link, gpsh_parcel_text(GPSH_FRAME_DEAD, dead, 0, t->peer[dead].reason));
-    if (t->leaving)
-        tree_send(link, gpsh_parcel_create(GPSH_FRAME_BYE, t->my_pe, 0, 0));
-    return link;
 }
 
 void gpsh_tree_flood(struct gpsh_tcp_tree *t, struct gpsh_parcel *parcel,
@@ -69,18 +44,32 @@ void gpsh_tree_note_death(struct gpsh_tcp_tree *t, int pe, const char *reason,
     if (t->leaving || pe < 0 || pe >= t->n_pes || pe == t->my_pe || t->peer[pe].died)
         return;
     t->peer[pe].died = true;
-    snprintf(t->peer[pe].reason, sizeof t->peer[pe].reason, "%s", reason);
-    if (t->first_dead < 0)
-        t->first_dead = pe;
+    gpsh_deaths_note(t->deaths, pe, reason);
     t->n_died++;
+    t->changed_members = true;
     gpsh_tree_flood(t, gpsh_parcel_text(GPSH_FRAME_DEAD, pe, 0, reason), from);
 }
 
-int gpsh_tree_fail_dead(const struct gpsh_tcp_tree *t, const char *what)
+void gpsh_tree_add_link(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link, int pe)
 {
-    return t->first_dead < 0 ? 0
-                             : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d has failed: %s", what,
-                                         t->first_dead, t->peer[t->first_dead].reason);
+    struct gpsh_tcp_peer *peer = &t->peer[pe];
+    link->pe = pe;
+    link->ops = t->link_ops;
+    link->owner = t;
+    if (t->watches)
+        gpsh_tcp_link_be_patient(link);
+    link->next = t->links;
+    t->links = peer->link = link;
+    peer->lost = peer->silent = peer->mute = false;
+    peer->hang_ups = 0;
+    peer->due_ns = peer->silent_ns = 0;
+    t->changed_members = true;
+    for (int dead = 0; t->n_died && dead < t->n_pes; dead++)
+        if (t->peer[dead].died)
+            tree_send(link, gpsh_parcel_text(GPSH_FRAME_DEAD, dead, 0,
+                                             gpsh_deaths_reason(t->deaths, dead)));
+    if (t->leaving)
+        tree_send(link, gpsh_parcel_create(GPSH_FRAME_BYE, t->my_pe, 0, 0));
 }
 
 // ------------------------------------------------------------------------------------------

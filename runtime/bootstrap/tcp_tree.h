@@ -6,17 +6,15 @@
 //                       a PE that died, since what was on its way there is lost
 //   started by others   the tree exchanges nothing and watches the nodes of a launcher that does
 //                       not tell who dies. A node's lowest PE that lives is connected with another
-//                       node's, its others with that one; a lost connection is a suspicion
+//                       node's, its others with that one; a lost connection is a reason to call
 // The functions gpsh_tcp_tree_* may be called from any thread, gpsh_tree_* with the lock.
 #ifndef GPSH_TCP_TREE_H
 #define GPSH_TCP_TREE_H
 
 #include <pthread.h>
 
-#include "bootstrap/bootstrap.h"
-#include "bootstrap/tcp_admission.h"
-#include "bootstrap/tcp_connect.h"
-#include "bootstrap/tcp_connection.h"
+#include "bootstrap/deaths.h"
+#include "bootstrap/tcp_listener.h"
 
 enum { GPSH_TREE_WIDTH = 16 }; // children of a PE, or of a node
 
@@ -29,18 +27,14 @@ static inline int gpsh_tree_parent(int pe)
 struct gpsh_tcp_peer {
     struct gpsh_tcp_address listens; // a version of 0: it takes no part
     int node;                        // of the tree
-    bool died, told;                 // the second: the runtime knows
-    char reason[100];
-    bool tried;         // called in vain in this search for a parent
-    enum gpsh_suspicion // why it is looked at, though it may not belong below this PE
-    {
-        GPSH_NO_SUSPECT,
-        GPSH_SUSPECT_ENDED,  // its connection was closed
-        GPSH_SUSPECT_SILENT, // its host did not answer
-    } suspicion;
-    int looks;          // of this suspicion
-    int pause_ms;       // between two looks
-    uint64_t look_ns;   // when to look whether it is still there, 0: never
+    bool died;                       // which its neighbours were told
+    struct gpsh_tcp_link *link;      // open, NULL: none
+    struct gpsh_tcp_link *call;      // this PE's, until it is open or has failed
+    bool left;                       // in order, or that may be
+    bool lost, silent;  // a link of a launcher's job has ended: its host did not answer
+    bool mute;          // it was called and does not answer: others are called, too
+    int hang_ups;       // in a row, of those that were called there
+    uint64_t due_ns;    // when to call it, or to go on without its answer; 0: never
     uint64_t silent_ns; // since when its host does not answer, 0: it does
 };
 
@@ -65,50 +59,50 @@ struct gpsh_tcp_tree {
     pthread_t thread;
     bool running, stop;
     struct gpsh_tcp_loop loop;
-    struct gpsh_tcp_gate gate;
+    struct gpsh_tcp_listener listener;
     int my_pe, n_pes;
     bool watches;               // nodes of a launcher's job
     bool known;                 // nodes and addresses of the peers
     struct gpsh_tcp_peer *peer; // [n_pes]
     const struct gpsh_tcp_link_ops *link_ops;
-    struct gpsh_tcp_link *links, *parent;
+    struct gpsh_tcp_link *links; // those that are open
     // Exchange number `round` is under way until `delivered` is as large. `mine` is this PE's
     // record, until it has gone up with those of the children, which are kept in their links.
     uint32_t round, delivered;
     struct gpsh_parcel *mine, *bundle;
     // who has died
-    int first_dead, n_died;   // who first, -1: nobody; how many
-    int n_told, n_minded;     // deaths of which the runtime knows; after which look_ns were set
+    struct gpsh_deaths *deaths;
+    int n_died;
     bool leaving;             // nobody's end is a failure any more
     bool departures;          // PEs may leave in order
     bool (*has_told)(int pe); // whether one has told this PE that it leaves; NULL: not known
     int left;                 // PE + 1 that has left in order, 0: none
     int code;                 // a PE gave up: why
     char sentence[GPSH_SENTENCE_BYTES];
-    gpsh_pe_death_fn on_death;
-    void *on_death_arg;
     struct gpsh_tcp_end end;
     // membership
-    int *lowest;                  // [n_pes] of each node, the lowest PE that lives, or -1
-    bool orphan;                  // there should be a parent, and is none
-    uint64_t call_ns;             // when to call another one
-    bool missed;                  // one that may live did not answer in this search
-    bool slow;                    // because it was busy, or this process: soon it may
-    bool settled;                 // a search has come to its end
-    bool reached, tried_to_reach; // another node
-    char failure[160];            // of the last search; "": it found a parent, or none is needed
-    uint64_t look_ns;             // when to look at somebody; UINT64_MAX: never
+    int *lowest;                 // [n_pes] of each node, the lowest PE that lives, or -1
+    bool changed_members;        // who should be connected with whom has to be looked at again
+    bool upper_left;             // the PE above has left in order
+    bool died_below;             // one did that had not called: the others there are called at once
+    bool settled;                // connected upwards, or nobody is left to be called for that
+    char failure[160];           // "", or why not connected
+    bool reached;                // another node was, by a call
+    struct gpsh_tcp_link *probe; // a call that finds it out; it is made once
+    bool probed;
+    uint64_t due_ns; // the first of the peers', UINT64_MAX: never
 };
 
 // Listens at *address, whose port it fills in, and which nobody else gets for a minute when the
-// process dies. NULL: the sentence is set.
+// process dies. Who dies is noted in `deaths`. NULL: the sentence is set.
 struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int my_pe, int n_pes,
-                                           struct gpsh_tcp_address *address);
+                                           struct gpsh_tcp_address *address,
+                                           struct gpsh_deaths *deaths);
 // Leaves in order: says goodbye, ends the thread, frees everything. NULL is legal.
 void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree);
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree); // the thread
-// `fd`, which it takes, is connected to this PE's parent.
-int gpsh_tcp_tree_set_parent(struct gpsh_tcp_tree *tree, int fd, int pe);
+// `link`, which it takes, is open to PE `pe`.
+void gpsh_tcp_tree_add_link(struct gpsh_tcp_tree *tree, struct gpsh_tcp_link *link, int pe);
 // Where all PEs listen, [n_pes]. `secret` takes the place of the id's, which others may still have.
 // node[n_pes], the smallest PE of each one's node, makes it a tree that watches a launcher's job,
 // and is set before the thread starts; NULL: a job by unique id, in which everybody has joined.
@@ -131,46 +125,43 @@ void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);
 // it proves none.
 void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree, bool (*has_told)(int pe));
 // See the functions of bootstrap.h.
-void gpsh_tcp_tree_on_death(struct gpsh_tcp_tree *tree, gpsh_pe_death_fn fn, void *arg);
 void gpsh_tcp_tree_tell_death(struct gpsh_tcp_tree *tree, int pe, const char *reason);
-int gpsh_tcp_tree_check(struct gpsh_tcp_tree *tree, const char *what, int ms);
 // `this_one_too`: this process is ended, by SIGTERM; else the others end by exit with `status`.
 void gpsh_tcp_tree_end_job(struct gpsh_tcp_tree *tree, int status, const char *why,
                            bool this_one_too);
 
 // tcp_tree.c
-struct gpsh_tcp_link *gpsh_tree_add_link(struct gpsh_tcp_tree *t, int fd, int pe); // NULL: memory
-struct gpsh_tcp_link *gpsh_tree_link_to(const struct gpsh_tcp_tree *t, int pe);    // or NULL
+// `link` is open to PE `pe`, which may have missed who died, and that this PE leaves.
+void gpsh_tree_add_link(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link, int pe);
 // To all neighbours but one (or NULL). Takes the parcel, which may be NULL.
 void gpsh_tree_flood(struct gpsh_tcp_tree *t, struct gpsh_parcel *parcel,
                      const struct gpsh_tcp_link *from);
 // A PE gave up, which goes on to the other neighbours.
 void gpsh_tree_fail(struct gpsh_tcp_tree *t, int code, const char *sentence,
                     const struct gpsh_tcp_link *from);
-
 // A PE has died, by whatever it was found out; the neighbours are told. The first word counts.
 void gpsh_tree_note_death(struct gpsh_tcp_tree *t, int pe, const char *reason,
                           const struct gpsh_tcp_link *from);
-// GPUSHMEM_ERR_PE_FAILED and its sentence, if a PE has died; else 0.
-int gpsh_tree_fail_dead(const struct gpsh_tcp_tree *t, const char *what);
 
 // tcp_exchange.c: a frame UP or DOWN has come; takes the parcel.
 void gpsh_tree_take_bundle(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link,
                            struct gpsh_parcel *parcel);
 
 // tcp_membership.c
-// The connection has ended without a goodbye.
-void gpsh_tree_suspect(struct gpsh_tcp_tree *t, const struct gpsh_tcp_link *link);
+// A link of a launcher's job has ended without a goodbye: the PE is called.
+void gpsh_tree_look_for(struct gpsh_tcp_tree *t, const struct gpsh_tcp_link *link);
+// The call has ended without a link. It may be destroyed afterwards.
+void gpsh_tree_call_failed(struct gpsh_tcp_tree *t, const struct gpsh_tcp_link *call);
 // By which `pe` is called.
 struct gpsh_uniqueid gpsh_tree_id(const struct gpsh_tcp_tree *t, int pe);
-// Whether `pe` may be below this PE, so that nobody is ever below itself.
+// Whether `pe` belongs below this PE rather than above, if either: so nobody is below itself.
 bool gpsh_tree_comes_after(const struct gpsh_tcp_tree *t, int pe);
-// In how many ms a step is due, -1: never. A step calls one PE at most, without the lock meanwhile.
+// In how many ms a step is due, -1: never. The tree's thread does it.
 int gpsh_tree_due(const struct gpsh_tcp_tree *t);
 void gpsh_tree_step(struct gpsh_tcp_tree *t);
 // Whom `pe` is to be connected with, of those that live: the lowest of its own node; if that is
 // itself, the lowest of the nodes above its own, the nearest first; then of all other nodes before
-// its own. `searching`: and that were not tried. -1: it is the top of the tree.
+// its own. `searching`: of those that are not mute. -1: it is the top of the tree.
 int gpsh_tree_above(struct gpsh_tcp_tree *t, int pe, bool searching);
 
 #endif

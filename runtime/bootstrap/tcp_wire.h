@@ -41,10 +41,9 @@ struct gpsh_greeting {
 
 // What the caller wants.
 enum gpsh_purpose {
-    GPSH_PURPOSE_REGISTER = 1, // of the meeting: tell me my parent
-    GPSH_PURPOSE_CHILD = 2,    // of its parent in the tree
-    GPSH_PURPOSE_ORPHAN = 3,   // of another PE, after its parent died
-    GPSH_PURPOSE_PROOF = 4,    // of another PE: show that you are it
+    GPSH_PURPOSE_REGISTER = 1,  // of the meeting: tell me my parent
+    GPSH_PURPOSE_CHILD = 2,     // of its parent in the tree
+    GPSH_PURPOSE_NEIGHBOUR = 3, // of another PE, after somebody died: be connected with me
 };
 
 struct gpsh_hello {

@@ -4,6 +4,7 @@
 
 #include <hwloc.h>
 #include <hwloc/glibc-sched.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -82,8 +83,95 @@ static int plan_make(hwloc_topology_t topology, enum gpsh_bind to, int cores, in
     return 0;
 }
 
+// ---- Shares ----
+//
+// Every job is bound so by default: reading two small files for each core takes microseconds, and
+// hwloc's topology tens of milliseconds.
+
+struct core {
+    int package;
+    cpu_set_t cpus;
+};
+
+// What a file below `sysfs` says about a CPU, without the end of the line. False: there is none.
+static bool cpu_fact(const char *sysfs, int cpu, const char *name, char *text, size_t bytes)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/%s", sysfs, cpu, name);
+    FILE *file = fopen(path, "re");
+    bool found = file && fgets(text, (int)bytes, file);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+// Adds those of "0-1,8" that are in `mine`.
+static void cpus_add(const char *list, const cpu_set_t *mine, cpu_set_t *cpus)
+{
+    for (char *end; *list; list = *end == ',' ? end + 1 : "") {
+        long first = strtol(list, &end, 10), last = first;
+        if (end == list)
+            return;
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        for (long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, mine))
+                CPU_SET(cpu, cpus);
+    }
+}
+
+// The cores of `mine` by packages; at most CPU_SETSIZE.
+static int cores_find(const char *sysfs, const cpu_set_t *mine, struct core *cores)
+{
+    cpu_set_t seen;
+    int n = 0;
+    CPU_ZERO(&seen);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        char siblings[1024], package[32];
+        if (!CPU_ISSET(cpu, mine) || CPU_ISSET(cpu, &seen))
+            continue;
+        struct core core = {0};
+        CPU_SET(cpu, &core.cpus);
+        if (cpu_fact(sysfs, cpu, "thread_siblings_list", siblings, sizeof siblings))
+            cpus_add(siblings, mine, &core.cpus);
+        if (cpu_fact(sysfs, cpu, "physical_package_id", package, sizeof package))
+            core.package = atoi(package);
+        CPU_OR(&seen, &seen, &core.cpus);
+        int at = n++;
+        for (; at > 0 && cores[at - 1].package > core.package; at--)
+            cores[at] = cores[at - 1];
+        cores[at] = core;
+    }
+    return n;
+}
+
+int gpsh_bind_shares(const char *sysfs, const cpu_set_t *mine, int n_pes, cpu_set_t *plan)
+{
+    struct core *cores = calloc(CPU_SETSIZE, sizeof *cores);
+    int64_t n = cores && CPU_COUNT(mine) >= n_pes ? cores_find(sysfs, mine, cores) : 0;
+    for (int pe = 0; pe < n_pes; pe++) {
+        CPU_ZERO(&plan[pe]);
+        for (int64_t i = n * pe / n_pes; n >= n_pes && i < n * (pe + 1) / n_pes; i++)
+            CPU_OR(&plan[pe], &plan[pe], &cores[i].cpus);
+    }
+    free(cores);
+    return n >= n_pes;
+}
+
+static cpu_set_t *plan_by_shares(int n_pes)
+{
+    cpu_set_t mine, *plan = calloc((size_t)n_pes, sizeof *plan);
+    if (!plan)
+        gpsh_cli_say("run", "out of memory for the binding of %d PEs", n_pes);
+    else if (sched_getaffinity(0, sizeof mine, &mine) == 0)
+        (void)gpsh_bind_shares("/sys", &mine, n_pes, plan);
+    return plan;
+}
+
 cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes)
 {
+    if (to == GPSH_BIND_SHARE || to == GPSH_BIND_UNSET)
+        return plan_by_shares(n_pes);
     hwloc_topology_t topology;
     cpu_set_t *plan = calloc((size_t)n_pes, sizeof(*plan));
     if (!plan || hwloc_topology_init(&topology) < 0) {

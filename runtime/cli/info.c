@@ -106,6 +106,8 @@ static void print_build(void)
     }
     for (int i = 0; gpsh_transports[i]; i++)
         transport_add(&text, gpsh_transports[i]);
+    if (GPSH_TRANSPORTS_SKIPPED[0])
+        gpsh_text_add(&text, "; not %s", GPSH_TRANSPORTS_SKIPPED);
     gpsh_page_field("transports", "%s", names);
 }
 
@@ -211,13 +213,13 @@ static void print_passed_over(enum gpsh_info_for whose)
     }
 }
 
-static int print_settings(enum gpsh_info_for whose)
+static int print_settings(enum gpsh_info_for whose, bool all)
 {
     struct gpsh_settings settings;
     int status = gpsh_info_settings_read(whose, &settings);
     if (status)
         return status;
-    gpsh_info_settings_print(&settings);
+    gpsh_info_settings_print(&settings, all);
     print_passed_over(whose);
     gpsh_settings_clear(&settings);
     return 0;
@@ -244,13 +246,14 @@ static int print_compat(void)
 int gpsh_cmd_info(int argc, char **argv)
 {
     bool peers = false, markdown = false, collectives = false, compat = false, json = false,
-         file = false;
+         file = false, all = false, cflags = false, libs = false;
     unsigned whose = GPSH_FOR_GPUSHMEM;
     const struct gpsh_option options[] = {
         {0, "as", GPSH_INFO_FOR_WORDS,
          "whose programs to show the settings of: those of NVSHMEM and OpenSHMEM "
          "obey variables of their own, too",
          .word = &whose},
+        {'l', "long", NULL, "every setting, and all that is to be said about it", .flag = &all},
         {0, "peers", NULL,
          "under a launcher: which GPU and NICs each PE has, whether GPUDirect is on, and "
          "how each PE reaches each other one; for example\n"
@@ -265,6 +268,11 @@ int gpsh_cmd_info(int argc, char **argv)
          "versions, transports, settings, and what --compat prints, as JSON; with --peers "
          "what that prints",
          .flag = &json},
+        {0, "cflags", NULL,
+         "what a compiler needs to find the headers; with --libs to link, too:\n"
+         "gcc ring.c $(gpushmem info --cflags --libs)",
+         .flag = &cflags},
+        {0, "libs", NULL, "what a linker needs", .flag = &libs},
         {0, "settings-file", NULL, "a settings file to begin with: every setting as a comment",
          .flag = &file},
         {0, "settings-markdown", NULL, "the settings as docs/settings.md", .flag = &markdown},
@@ -272,18 +280,23 @@ int gpsh_cmd_info(int argc, char **argv)
     };
     const struct gpsh_command_line line = {
         "gpushmem info",
-        "[--as WHOSE] [--json] | --peers [--json] | --collectives | --compat | --settings-file\n"
-        "Prints version, build, transports, devices and every setting with its value and where the "
-        "value comes from.",
+        "[--as WHOSE] [--long | --json] | --peers [--json] | --collectives | --compat | "
+        "[--cflags] [--libs] | --settings-file\n"
+        "Prints version, build, transports, devices, and the settings with their values and where "
+        "those come from.",
         .options = options};
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand < argc || peers + markdown + collectives + compat + file + (json && !peers) > 1) {
+    if (operand < argc ||
+        peers + markdown + collectives + compat + file + all + (cflags || libs) + (json && !peers) >
+            1) {
         gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help",
                               argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
     }
+    if (cflags || libs)
+        return gpsh_cli_print_flags(cflags, libs);
     if (peers)
         return gpsh_cli_print_peers(json);
     if (collectives)
@@ -298,5 +311,5 @@ int gpsh_cmd_info(int argc, char **argv)
     }
     print_build();
     gpsh_cli_print_devices();
-    return print_settings((enum gpsh_info_for)whose);
+    return print_settings((enum gpsh_info_for)whose, all);
 }

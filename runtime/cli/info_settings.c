@@ -189,34 +189,52 @@ static bool show(const struct gpsh_settings *settings, int i, struct shown *out)
     return true;
 }
 
-static void table_begin(struct gpsh_table *table)
+// What a meaning says first, which is what the setting is; cut between words where that is long.
+static void shorten(const char *meaning, char *text, size_t bytes)
 {
-    *table = (struct gpsh_table){.columns = 5};
-    gpsh_table_add_words(table, "setting|value|origin|allowed|meaning");
+    size_t n = 0;
+    while (meaning[n] && !(strchr(".;:", meaning[n]) && (!meaning[n + 1] || meaning[n + 1] == ' ')))
+        n++;
+    if (n < bytes) {
+        snprintf(text, bytes, "%.*s", (int)n, meaning);
+        return;
+    }
+    for (n = bytes - 4; n > 0 && meaning[n] != ' ';)
+        n--;
+    snprintf(text, bytes, "%.*s...", (int)n, meaning);
 }
 
-static void print_table(const struct gpsh_settings *settings)
+// What a user should know, and whatever somebody has set.
+static void print_short(const struct gpsh_settings *settings)
 {
-    struct gpsh_table table;
+    enum { MEANING = 64 };
+    struct gpsh_table table = {.columns = 4};
     struct shown shown;
-    table_begin(&table);
+    int left_out = 0;
+    gpsh_table_add_words(&table, "setting|value|origin|meaning");
     for (int i = 0; show(settings, i, &shown); i++) {
-        if (shown.first_of_experts) {
-            gpsh_table_print(&table);
-            puts("\nFor experts:\n");
-            table_begin(&table);
+        char meaning[MEANING];
+        if (shown.row->level != GPSH_LEVEL_MAIN && !shown.given) {
+            left_out++;
+            continue;
         }
+        shorten(shown.row->help, meaning, sizeof meaning);
         gpsh_table_add(&table, "%s", shown.row->name);
         gpsh_table_add(&table, "%s", shown.value);
         gpsh_table_add(&table, "%s", shown.from);
-        gpsh_table_add(&table, "%s", shown.range);
-        gpsh_table_add(&table, "%s", shown.row->help);
+        gpsh_table_add(&table, "%s", meaning);
     }
     gpsh_table_print(&table);
+    char more[160];
+    snprintf(more, sizeof more,
+             "%d more settings have their defaults; `gpushmem info --long` prints all of them and "
+             "what they mean.",
+             left_out);
+    putchar('\n');
+    gpsh_page_help(stdout, more, 0, 0);
 }
 
-// For terminals that have no room for the table.
-static void print_list(const struct gpsh_settings *settings)
+static void print_long(const struct gpsh_settings *settings)
 {
     enum { INDENT = 4 };
     struct shown shown;
@@ -227,24 +245,19 @@ static void print_list(const struct gpsh_settings *settings)
         snprintf(line, sizeof line, "origin: %s; allowed: %s", shown.from, shown.range);
         printf("%s%s = %s%s\n%*s", shown.given ? gpsh_page_colour(GPSH_BOLD) : "", shown.row->name,
                shown.value, shown.given ? gpsh_page_colour(GPSH_PLAIN) : "", INDENT, "");
-        gpsh_page_wrap(line, INDENT, INDENT);
+        gpsh_page_help(stdout, line, INDENT, INDENT);
         printf("%*s", INDENT, "");
-        gpsh_page_wrap(shown.row->help, INDENT, INDENT);
+        gpsh_page_help(stdout, shown.row->help, INDENT, INDENT);
     }
 }
 
-void gpsh_info_settings_print(const struct gpsh_settings *settings)
+void gpsh_info_settings_print(const struct gpsh_settings *settings, bool all)
 {
-    enum { TABLE_COLUMNS = 200 }; // four columns, and room to read the last one
-    int columns = gpsh_page_columns();
     print_files();
     gpsh_page_field("team scratch", "%" PRIu64 "M of symmetric memory for each PE, beside its heap",
                     (gpsh_heap_reserved(settings) + (1 << 20) - 1) >> 20);
     putchar('\n');
-    if (columns && columns < TABLE_COLUMNS)
-        print_list(settings);
-    else
-        print_table(settings);
+    (all ? print_long : print_short)(settings);
 }
 
 // ---- The table as a document ----
@@ -255,36 +268,34 @@ void gpsh_info_settings_markdown(void)
     const struct gpsh_setting *row;
     char text[RANGE_BYTES];
     puts("# Settings\n\n"
-         "`gpushmem_init` reads the settings on every PE; `gpushmem info` prints the values in "
-         "force, and where each comes from.\n"
+         "`gpushmem_init` reads the settings on every PE. `gpushmem info` prints their values, and "
+         "where each comes from.\n"
          "Sizes take `K`, `M`, `G`, `T`; booleans take `0`, `no`, `off`, `false`, `1`, `yes`, "
          "`on`, `true`; lists are separated by\n"
-         "commas. A malformed or out-of-range value makes init fail with a sentence that names it; "
-         "an unknown name is warned about.\n"
+         "commas. If a value is malformed or out of range, init fails with a sentence that names "
+         "it; an unknown name is a warning.\n"
          "This file is the output of `gpushmem info --settings-markdown`; a test keeps it "
          "current.\n\n"
-         "The first of these that has a value for a setting has the say:\n\n"
+         "A value is taken from the first of these that has one:\n\n"
          "1. the environment variable of that name, unless it is empty;\n"
          "2. in programs of NVSHMEM and OpenSHMEM their variables ([compat.md](compat.md));\n"
-         "3. the user's settings file: `$XDG_CONFIG_HOME/gpushmem/settings.conf`, where that is "
-         "not set\n"
-         "   `~/.config/gpushmem/settings.conf`, or in its place the file that "
-         "`GPUSHMEM_SETTINGS_FILE` names;\n"
-         "4. the system's: `/etc/gpushmem/settings.conf`;\n"
+         "3. the file that `GPUSHMEM_SETTINGS_FILE` names, else the user's: "
+         "`$XDG_CONFIG_HOME/gpushmem/settings.conf`,\n"
+         "   or `~/.config/gpushmem/settings.conf` where that variable is not set;\n"
+         "4. the system's file: `/etc/gpushmem/settings.conf`;\n"
          "5. the default.\n\n"
-         "A settings file has a setting a line; `gpushmem info --settings-file` prints one with "
-         "all of them as comments:\n\n"
+         "A settings file has one setting in each line. `gpushmem info --settings-file` prints one "
+         "to begin with:\n\n"
          "    # of this cluster\n"
          "    GPUSHMEM_VERBS_GID_INDEX = 3\n"
          "    GPUSHMEM_HEAP_SIZE = 2G          # a comment follows a blank\n\n"
-         "Values are written without quotes. One that is left empty is the default, also where a "
-         "file of lower rank has another.\n"
-         "A line that is no setting, a setting that is there twice, and a file that is there and "
-         "cannot be read make init fail;\n"
-         "only the file that is named must be there. `GPUSHMEM_SETTINGS_FILE=none` reads none. "
-         "Each PE reads the files of its own\n"
-         "node: what must be alike on all PEs is compared. Which files are trusted: "
-         "[security.md](security.md).\n\n"
+         "Values have no quotes. An empty one means the default, even if the system's file has "
+         "another value. Init fails if a line is\n"
+         "no setting, if a setting is there twice, or if a file cannot be read. A file that does "
+         "not exist is an error only if it was\n"
+         "named. `GPUSHMEM_SETTINGS_FILE=none` reads no file. Each PE reads the files of its own "
+         "node, and init compares what has\n"
+         "to be the same on all PEs. Which files are trusted: [security.md](security.md).\n\n"
          "## To know\n");
     puts(columns);
     for (int i = 0; (row = row_shown(i)); i++) {

@@ -95,6 +95,14 @@ static bool ended_by_forwarded_signal(const struct gpsh_job *j, const struct gps
     return c->how != CLD_EXITED && c->status == j->forwarded;
 }
 
+// A frequent mistake: the heap is unmapped then.
+static bool fell_after_finalize(const struct gpsh_job *j, int pe)
+{
+    const struct gpsh_child *c = &j->pes[pe];
+    return c->how != CLD_EXITED && (c->status == SIGSEGV || c->status == SIGBUS) &&
+           atomic_load(&j->segment->pe[pe].state) == GPSH_PE_LEFT;
+}
+
 static void describe_failure(const struct gpsh_job *j, int pe, char *text, size_t bytes)
 {
     char how[128];
@@ -103,7 +111,11 @@ static void describe_failure(const struct gpsh_job *j, int pe, char *text, size_
     if (ended_by_forwarded_signal(j, c))
         snprintf(text, bytes, "the job ended on signal %d (%s)", c->status, strsignal(c->status));
     else
-        snprintf(text, bytes, "PE %d (pid %d) %s", pe, (int)c->pid, how);
+        snprintf(text, bytes, "PE %d (pid %d) %s%s", pe, (int)c->pid, how,
+                 fell_after_finalize(j, pe)
+                     ? " after gpushmem_finalize, when symmetric memory is gone: read what is "
+                       "needed of it before"
+                     : "");
 }
 
 // The other PEs hear of it.

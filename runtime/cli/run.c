@@ -263,6 +263,11 @@ static const char *program_hint(const struct launcher *l, int error)
     return hint(l, error);
 }
 
+static bool is_bound(const struct launcher *l, int pe)
+{
+    return l->cpus && CPU_COUNT(&l->cpus[pe]) > 0;
+}
+
 // Opens all that PE `pe` is to have. False after a message.
 static bool plan_one(struct launcher *l, int pe, int input)
 {
@@ -280,7 +285,7 @@ static bool plan_one(struct launcher *l, int pe, int input)
                                      .line = l->pe_ends[pe],
                                      .says_by_line = !l->options.output_file,
                                      .terminal = pe == 0 && l->options.terminal,
-                                     .cpus = l->cpus ? &l->cpus[pe] : NULL,
+                                     .cpus = is_bound(l, pe) ? &l->cpus[pe] : NULL,
                                      .signals = &l->old_signals,
                                      .settings = {{"GPUSHMEM_RUN_PE", pe},
                                                   {"GPUSHMEM_RUN_SIZE", n_pes},
@@ -310,8 +315,17 @@ static void forget_own_ends(void *launcher)
 static void report_binding(const struct launcher *l, int pe)
 {
     char cpus[512];
-    gpsh_bind_print(&l->cpus[pe], cpus, sizeof(cpus));
-    gpsh_cli_say("run", "PE %d (pid %d) runs on processors %s", pe, (int)l->job.pes[pe].pid, cpus);
+    int pid = (int)l->job.pes[pe].pid;
+    if (is_bound(l, pe)) {
+        gpsh_bind_print(&l->cpus[pe], cpus, sizeof(cpus));
+        gpsh_cli_say("run", "PE %d (pid %d) runs on processors %s", pe, pid, cpus);
+    } else {
+        gpsh_cli_say("run", "PE %d (pid %d) is not pinned: %s", pe, pid,
+                     l->options.bind == GPSH_BIND_NONE ? "--bind none"
+                     : l->options.n_pes == 1           ? "all processors are its own"
+                     : l->cpus                         ? "there are more PEs than cores"
+                                                       : "there was no memory for a plan");
+    }
 }
 
 // 0, or the exit status after a message.
@@ -588,9 +602,10 @@ static int prepare(struct launcher *l)
         if (!o->apps[i].path)
             return status;
     }
-    if (o->bind != GPSH_BIND_NONE)
+    bool demanded = o->bind != GPSH_BIND_NONE && o->bind != GPSH_BIND_UNSET;
+    if (demanded || (o->bind == GPSH_BIND_UNSET && o->n_pes > 1))
         l->cpus = gpsh_bind_plan(o->bind, o->cores ? o->cores : 1, o->n_pes);
-    return o->bind != GPSH_BIND_NONE && !l->cpus ? EXIT_INTERNAL : 0;
+    return demanded && !l->cpus ? EXIT_INTERNAL : 0;
 }
 
 int gpsh_cmd_run(int argc, char **argv)

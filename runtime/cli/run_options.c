@@ -8,6 +8,7 @@
 
 #include "bind.h"
 #include "options.h"
+#include "other_options.h"
 #include "page.h"
 
 static const char program_name[] = "gpushmem run";
@@ -24,6 +25,9 @@ static void print_more(void)
         "SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP and SIGWINCH go to "
         "every PE; SIGTERM, SIGHUP and a second SIGINT or SIGQUIT also kill what still runs after "
         "the grace period.",
+        "Options of mpirun and srun: --oversubscribe, --allow-run-as-root and -ppn are accepted "
+        "and "
+        "change nothing, since all PEs are of this machine; --bind-to is --bind.",
         "Exit status: 0 if all PEs returned 0, else that of the first PE that failed (128 + "
         "signal if one killed it); 124 after --timeout, 126 or 127 if the program cannot be "
         "started, 2 for a wrong command line, 1 if the launcher itself failed.",
@@ -77,13 +81,14 @@ static bool parse_app(struct gpsh_run_options *o, int argc, char **argv, int *ex
          "give PE 0 a terminal of its own, for debuggers and editors: all "
          "keys go there, also Ctrl-C",
          .flag = &o->terminal},
-        {0, "bind", "none|core|numa|socket",
-         "pin each PE to a core of its own, or to a NUMA node or "
-         "a socket that it shares with its neighbours (default none)",
+        {0, "bind", "none|share|core|numa|socket",
+         "pin each PE to its share of the cores, to one core of its own, or to a NUMA node or a "
+         "socket that it shares with its neighbours (default share, and none if there are more PEs "
+         "than cores)",
          .word = &o->bind},
         {0, "cores", "K", "with --bind core: K neighbouring cores for each PE (default 1)",
          .number = &o->cores, .low = 1, .high = MOST_CORES},
-        {0, "report-bindings", NULL, "say which processors each PE is pinned to",
+        {0, "report-bindings", NULL, "say which processors each PE is pinned to, or why none",
          .flag = &o->report_bindings},
         {0, "timeout", "SECONDS", "end a job that runs longer, exit status 124",
          .seconds = &o->timeout_s, .high = LONGEST_S},
@@ -101,6 +106,8 @@ static bool parse_app(struct gpsh_run_options *o, int argc, char **argv, int *ex
     const struct gpsh_command_line line = {
         program_name, usage, print_more, options, .program_follows = true, .context = o};
     *app = (struct gpsh_run_app){.n_pes = 1};
+    if (!gpsh_other_options_take(&line, &argc, argv))
+        return false;
     int program = gpsh_options_parse(&line, argc, argv, exit_status);
     if (program < 0)
         return false;
@@ -135,9 +142,6 @@ static bool check_together(const struct gpsh_run_options *o)
                                      o->n_pes, o->n_pes == 1 ? "" : "s");
     if (o->cores && o->bind != GPSH_BIND_CORE)
         return gpsh_options_complain(&line, "--cores %d needs --bind core", o->cores);
-    if (o->report_bindings && o->bind == GPSH_BIND_NONE)
-        return gpsh_options_complain(
-            &line, "--report-bindings has nothing to say without --bind core, numa or socket");
     if (o->output_file && o->tag_output)
         return gpsh_options_complain(
             &line, "--tag-output and --output-filename exclude each other: a file has one PE");
@@ -147,8 +151,10 @@ static bool check_together(const struct gpsh_run_options *o)
 bool gpsh_run_options_parse(struct gpsh_run_options *o, int argc, char **argv, int *exit_status)
 {
     const struct gpsh_command_line line = {.program = program_name};
-    *o = (struct gpsh_run_options){
-        .n_nodes = 1, .grace_s = 2, .on_failure = GPSH_RUN_ON_FAILURE_UNSET};
+    *o = (struct gpsh_run_options){.n_nodes = 1,
+                                   .grace_s = 2,
+                                   .bind = GPSH_BIND_UNSET,
+                                   .on_failure = GPSH_RUN_ON_FAILURE_UNSET};
     *exit_status = GPSH_OPTIONS_EXIT_USAGE;
     while (argc > 0) {
         int end = app_end(argc, argv);

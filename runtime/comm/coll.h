@@ -26,9 +26,6 @@ struct gpsh_coll {
 };
 
 typedef int gpsh_coll_fn(const struct gpsh_coll *c);
-// Chooses a schedule (stream/coll_choice.h) and runs it.
-gpsh_coll_fn gpsh_coll_run;
-
 // ---- Moving data (coll_move.c) ----
 
 // Between gpsh_coll_enter and _leave. From member to member:
@@ -45,6 +42,8 @@ gpsh_coll_fn gpsh_coll_broadcast_small, gpsh_coll_fcollect_small, gpsh_coll_allt
 // ---- Folding (coll_fold.c, coll_chain.c), with their meetings ----
 
 gpsh_coll_fn gpsh_coll_reduce_small, gpsh_coll_reducescatter_small, gpsh_coll_scan_small;
+// Small ones whose sum is the same in any order, in log2 of the number of nodes rounds.
+gpsh_coll_fn gpsh_coll_reduce_doubling;
 // Each element has one PE that reads it from all sources and folds it.
 gpsh_coll_fn gpsh_coll_reduce_shares, gpsh_coll_reducescatter_shares, gpsh_coll_scan_shares;
 // The same, but results cross to each node once.

@@ -36,6 +36,25 @@ int gpsh_coll_reduce_small(const struct gpsh_coll *c)
     return gather_small(c, c->team->n);
 }
 
+static void add(const void *self, void *sum, const void *one)
+{
+    const struct gpsh_coll *c = self;
+    gpsh_fold_pair(c->type, c->op, sum, sum, one, c->nelems);
+}
+
+int gpsh_coll_reduce_doubling(const struct gpsh_coll *c)
+{
+    const struct gpsh_team_fold fold = {add, c};
+    size_t bytes = c->nelems * c->size;
+    const char *mine = gpsh_coll_readable(c->team, c->source, bytes);
+    if (!mine)
+        return gpsh_coll_end(c, gpsh_last_error_code());
+    int status = gpsh_team_allreduce(c->team, mine, bytes, &fold, c->what);
+    if (status == 0)
+        status = gpsh_coll_end(c, gpsh_coll_copy(c->dest, c->team->views[0], bytes));
+    return status;
+}
+
 int gpsh_coll_scan_small(const struct gpsh_coll *c)
 {
     return gather_small(c, c->team->my_rank + (c->kind == GPUSHMEM_COLL_INSCAN));
@@ -61,7 +80,7 @@ int gpsh_piece_begin(struct gpsh_piece *p, const struct gpsh_coll *c, size_t out
     char *memory = malloc(bytes * pieces);
     *p = (struct gpsh_piece){.c = c, .memory = memory};
     if (!memory) { // the others are in the operation already: small pieces then
-        bytes = GPSH_TEAM_WORK * gpsh_team_room(gpsh_job()->n_pes) / pieces / 16 * 16;
+        bytes = GPSH_TEAM_WORK * c->team->room / pieces / 16 * 16;
         memory = c->team->work;
     }
     p->most = bytes / c->size;

@@ -401,7 +401,7 @@ static int fetch_part(const struct gpsh_coll *c, int rank)
 {
     struct gpsh_team *team = c->team;
     size_t stride = (size_t)c->sst * c->size, part;
-    size_t most = GPSH_TEAM_WORK * gpsh_team_room(gpsh_job()->n_pes) / c->size;
+    size_t most = GPSH_TEAM_WORK * team->room / c->size;
     const char *from = source_of(c, team->my_rank);
     int status = 0;
     for (size_t at = 0; at < c->nelems && status == 0; at += part) {

@@ -6,6 +6,8 @@
 #include "comm/context.h"
 #include "memory/heap.h"
 #include "memory/regions.h"
+#include "observe/counters.h"
+#include "transport/direct.h"
 
 static int submit(const struct gpsh_team *team, int rank, int kind, void *local, const void *sym,
                   size_t bytes, int flags)
@@ -43,7 +45,8 @@ int gpsh_coll_get(const struct gpsh_team *team, int rank, void *to, const void *
     if (rank == team->my_rank)
         return gpsh_coll_copy(to, sym, bytes);
     if (there) {
-        memcpy(to, there, bytes);
+        gpsh_count_direct(team->pes[rank], bytes);
+        gpsh_direct_copy(to, there, bytes);
         return 0;
     }
     return submit(team, rank, GPSH_OP_GET, to, sym, bytes, GPSH_OP_LOCAL_HOST);
@@ -56,7 +59,8 @@ static int put(const struct gpsh_team *team, int rank, void *sym, const void *fr
         return gpsh_coll_copy(sym, from, bytes);
     char *there = gpsh_coll_at(team, rank, sym);
     if (there) {
-        memcpy(there, from, bytes);
+        gpsh_count_direct(team->pes[rank], bytes);
+        gpsh_direct_copy(there, from, bytes);
         return 0;
     }
     return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)from, sym, bytes, flags);
@@ -102,7 +106,7 @@ int gpsh_coll_copy(void *to, const void *from, size_t bytes)
         return 0;
     if (gpsh_heap()->device)
         return gpsh_regions_copy(to, from, bytes);
-    memmove(to, from, bytes);
+    gpsh_direct_copy(to, from, bytes);
     return 0;
 }
 

@@ -3,9 +3,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "comm/context.h"
+#include "comm/team_exchange.h"
+#include "core/error.h"
+#include "core/team_name.h"
+#include "gpushmem/gpushmem.h"
 #include "job/job.h"
 #include "memory/control.h"
 
@@ -134,4 +139,62 @@ int gpsh_collective_compare(uint64_t number)
                      "collective call %" PRIu64 " of this job: PEs call different functions; a PE "
                      "that gave up waiting for it does not say what it calls",
                      number);
+}
+
+// ---- Of a team ----
+
+static int team_refuse(const struct gpsh_team *team, const struct gpsh_team_call *first,
+                       const struct gpsh_team_call *other, const char *const *names)
+{
+    int pe = team->pes[other - first], first_pe = team->pes[0];
+    const struct gpsh_team_name name = gpsh_team_name(team->handle);
+    if (strcmp(first->function, other->function) != 0)
+        return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                         "%s: PE %d calls %s, PE %d calls %s; all members make the same call",
+                         name.text, pe, other->function, first_pe, first->function);
+    int i = 0;
+    while (i < GPSH_CALL_ARGUMENTS - 1 && first->arguments[i] == other->arguments[i])
+        i++;
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                     "%s, %s: PE %d passes %s %" PRId64 ", PE %d passes %" PRId64
+                     "; all members make the same call",
+                     first->function, name.text, pe, names[i], other->arguments[i], first_pe,
+                     first->arguments[i]);
+}
+
+static int compare_calls(const struct gpsh_team *team, const struct gpsh_team_call *calls,
+                         const char *const *names, bool wrong_first)
+{
+    const size_t said = offsetof(struct gpsh_team_call, function), bytes = sizeof *calls - said;
+    const struct gpsh_team_call *wrong = NULL, *differs = NULL;
+    for (int rank = team->n - 1; rank >= 0; rank--) {
+        wrong = calls[rank].status ? &calls[rank] : wrong;
+        if (memcmp(calls[0].function, calls[rank].function, bytes) != 0)
+            differs = &calls[rank];
+    }
+    if (differs && !(wrong && wrong_first))
+        return team_refuse(team, calls, differs, names);
+    if (!wrong)
+        return 0;
+    return gpsh_fail((int)wrong->status, "%s: PE %d passes a bad argument: %s", wrong->function,
+                     team->pes[wrong - calls], gpushmem_strerror((int)wrong->status));
+}
+
+int gpsh_team_compare(struct gpsh_team *team, const struct gpsh_team_call *call,
+                      const char *const *names, bool wrong_first)
+{
+    struct gpsh_team_call *calls = calloc((size_t)team->n, sizeof *calls);
+    char why[512];
+    snprintf(why, sizeof why, "%s", call->status ? gpsh_last_error() : "");
+    if (!calls)
+        return gpsh_team_break(team,
+                               gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d calls",
+                                         call->function, team->n));
+    int status = gpsh_team_allgather_any(team, call, sizeof *call, calls, call->function);
+    if (!status)
+        status = compare_calls(team, calls, names, wrong_first);
+    free(calls);
+    return call->status && status != GPUSHMEM_ERR_ASYMMETRY
+               ? gpsh_fail((int)call->status, "%s", why)
+               : status;
 }

@@ -5,6 +5,7 @@
 #ifndef GPSH_COLLECTIVE_H
 #define GPSH_COLLECTIVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/cpu.h"
@@ -34,6 +35,24 @@ enum gpsh_collective_kind {
 // has one, or why a PE's call could not be read. Every PE that found it has
 // written its call into its control region, and none goes on before all have returned.
 int gpsh_collective_compare(uint64_t number);
+
+// ---- Calls of a team's members, which say them before they begin ----
+
+enum { GPSH_CALL_ARGUMENTS = 7 };
+struct gpsh_team_call {
+    int64_t status; // what this PE found wrong by itself: the last error says it
+    char function[48];
+    int64_t arguments[GPSH_CALL_ARGUMENTS];
+};
+struct gpsh_team;
+
+// 0 if all members make the same call, and none has found it wrong. This PE's own status, else
+// another's; GPUSHMEM_ERR_ASYMMETRY on all members with a sentence that names the first PE and
+// argument that differ: `wrong_first`, if none has found its call wrong.
+int gpsh_team_compare(struct gpsh_team *team, const struct gpsh_team_call *call,
+                      const char *const *names, bool wrong_first);
+
+// ---- Digests ----
 
 // 31 bits: different for different calls, but for one pair in 2^31. A barrier takes a few tens of
 // nanoseconds: calls without arguments are not mixed.

@@ -9,6 +9,7 @@
 
 #include "comm/pending.h"
 #include "connect/net.h"
+#include "core/clock.h"
 #include "core/cpu.h"
 #include "job/job.h"
 #include "memory/heap.h"
@@ -16,6 +17,9 @@
 #include "progress/waiter.h"
 
 struct gpsh_context gpsh_default_context;
+
+enum { FIRST_NS = 1000000 }; // so long a first operation is given, beside its source's capture
+#define NO_END UINT64_MAX
 
 // Where a call fetches what belongs in its own frame. A wait that is given up leaves the operation
 // under way, and what carries it out may write long after the call has returned: the place then
@@ -115,8 +119,10 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
 }
 
 // With the owner's lock held (as in post). Operation `number` of the flow is complete, perhaps with
-// the flow's error. One that has failed is complete no sooner than its memory is left alone.
-static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int pe, uint64_t number)
+// the flow's error; or it is later than `until_ns`. One that has failed is complete no sooner than
+// its memory is left alone.
+static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int pe, uint64_t number,
+                 uint64_t until_ns)
 {
     const struct gpsh_flow *flow = &channel->flows[pe];
     if (flow->completed >= number)
@@ -130,7 +136,7 @@ static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int p
     channel->ops->flush(channel);
     for (;;) {
         channel->ops->progress(channel);
-        if (flow->completed >= number)
+        if (flow->completed >= number || (until_ns != NO_END && gpsh_clock_ns() > until_ns))
             return 0;
         unlock(owner);
         int status = gpsh_waiter_step(&waiter);
@@ -138,6 +144,13 @@ static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int p
         if (status < 0)
             return status;
     }
+}
+
+// Whether the caller means it to arrive soon: it blocks, or is what others wait for.
+static bool is_awaited(const struct gpsh_op *op, enum gpsh_wait wait)
+{
+    return wait == GPSH_WAIT_SOURCE || op->kind == GPSH_OP_AMO ||
+           (op->kind == GPSH_OP_PUT_SIGNAL && op->bytes == 0);
 }
 
 static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
@@ -155,13 +168,17 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
     if (wait != GPSH_WAIT_SOURCE)
         posted.flags |= GPSH_OP_KEPT;
     lock(owner);
+    // A transport may connect to the PE only now, and nobody goes on with what waits for that while
+    // the program computes.
+    bool first = is_awaited(op, wait) && channel->flows[op->pe].posted == 0;
     int status = post(owner, channel, &posted);
     if (status >= 0 && status != GPSH_POST_DONE)
         gpsh_pending_add(channel, op->pe);
     bool until_complete = wait == GPSH_WAIT_COMPLETE || status == GPSH_POST_URGENT ||
                           (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
-    if (status >= 0 && status != GPSH_POST_DONE && until_complete) {
-        status = drain(owner, channel, op->pe, channel->flows[op->pe].posted);
+    if (status >= 0 && status != GPSH_POST_DONE && (until_complete || first)) {
+        uint64_t until_ns = until_complete ? NO_END : gpsh_clock_ns() + FIRST_NS;
+        status = drain(owner, channel, op->pe, channel->flows[op->pe].posted, until_ns);
         if (status == 0)
             status = flow_error(channel, op->pe);
     }
@@ -291,7 +308,7 @@ static int settle_listed(struct gpsh_context *ctx, struct gpsh_context *owner, i
 static int fence_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
 {
     struct gpsh_channel *channel = owner->channels[index];
-    return gpsh_mixed_paths(pe) ? drain(owner, channel, pe, channel->flows[pe].posted) : 0;
+    return gpsh_mixed_paths(pe) ? drain(owner, channel, pe, channel->flows[pe].posted, NO_END) : 0;
 }
 
 static int fence_channels(struct gpsh_context *owner, int pe)
@@ -331,7 +348,7 @@ int gpsh_context_fence(struct gpsh_context *ctx, int pe)
 static int settle_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
 {
     struct gpsh_channel *channel = owner->channels[index];
-    int status = drain(owner, channel, pe, channel->flows[pe].posted);
+    int status = drain(owner, channel, pe, channel->flows[pe].posted, NO_END);
     if (status == 0 && channel->flows[pe].error != 0 && channel->flows[pe].posted != 0 &&
         !ctx->reported[index][pe]) {
         ctx->reported[index][pe] = 1;

@@ -169,6 +169,10 @@ struct complexd {
          ((struct NAME){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}))
 COMPLEX_STEPS(complexf)
 COMPLEX_STEPS(complexd)
+// Of pairs of a value and its place: the larger value, of equal ones the smaller place. A NaN
+// stays.
+STEP(complexd, maxloc, struct complexd, struct complexd,
+     a.re == a.re && (b.re != b.re || b.re > a.re || (b.re == a.re && b.im < a.im)) ? b : a)
 
 // ---- The table ----
 
@@ -198,7 +202,9 @@ static step_fn *const steps[GPSH_TYPES][GPSH_FOLD_OPS] = {
     [GPSH_DOUBLE] = {ORDERED_ROW(double)},
     [GPSH_LONGDOUBLE] = {ORDERED_ROW(longdouble)},
     [GPSH_COMPLEXF] = {[GPSH_SUM] = step_complexf_sum, [GPSH_PROD] = step_complexf_prod},
-    [GPSH_COMPLEXD] = {[GPSH_SUM] = step_complexd_sum, [GPSH_PROD] = step_complexd_prod},
+    [GPSH_COMPLEXD] = {[GPSH_SUM] = step_complexd_sum,
+                       [GPSH_PROD] = step_complexd_prod,
+                       [GPSH_MAX] = step_complexd_maxloc},
 };
 
 size_t gpsh_type_size(enum gpsh_type type)

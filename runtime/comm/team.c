@@ -7,6 +7,7 @@
 
 #include "comm/context.h"
 #include "core/config.h"
+#include "gpushmem/gpushmem.h"
 #include "job/job.h"
 #include "memory/heap.h"
 #include "progress/waiter.h"
@@ -23,11 +24,10 @@ static struct {
     // of the last team in each slot
     uint64_t epochs[GPUSHMEM_TEAM_SLOTS];
     uint32_t generations[GPUSHMEM_TEAM_SLOTS];
-    // Slots of teams that broke: messages may still come for them.
-    struct gpsh_team_slots retired;
     bool checked;
     bool by_nodes; // teams meet node by node where that saves messages
-    enum gpsh_kernels_map kernels_map;
+    // what the kernels of each PE of the job map
+    enum { MAP_SOME, MAP_NODE, MAP_ALONE } kernels_map;
 } table;
 
 static struct gpsh_team_words *words_of(int pe, int slot)
@@ -42,41 +42,6 @@ struct gpsh_team *gpsh_team_of(gpushmem_team_t handle)
 {
     struct gpsh_team *team = table.teams[(uint32_t)handle & GPUSHMEM_TEAM_SLOT_MASK];
     return team && team->handle == handle ? team : NULL;
-}
-
-// ---- Slots ----
-
-static bool is_set(const struct gpsh_team_slots *slots, int slot)
-{
-    return slots->bits[slot / 64] >> slot % 64 & 1;
-}
-
-static void set_slot(struct gpsh_team_slots *slots, int slot)
-{
-    slots->bits[slot / 64] |= (uint64_t)1 << slot % 64;
-}
-
-struct gpsh_team_slots gpsh_team_free_slots(void)
-{
-    struct gpsh_team_slots slots = {{0}};
-    for (int slot = GPUSHMEM_TEAM_PREDEFINED; slot < (int)gpsh_settings()->teams; slot++)
-        if (!table.teams[slot] && !is_set(&table.retired, slot))
-            set_slot(&slots, slot);
-    return slots;
-}
-
-void gpsh_team_slots_join(struct gpsh_team_slots *all, const struct gpsh_team_slots *one)
-{
-    for (int i = 0; i < GPUSHMEM_TEAM_SLOTS / 64; i++)
-        all->bits[i] &= one->bits[i];
-}
-
-int gpsh_team_slots_lowest(const struct gpsh_team_slots *slots)
-{
-    for (int i = 0; i < GPUSHMEM_TEAM_SLOTS / 64; i++)
-        if (slots->bits[i])
-            return i * 64 + __builtin_ctzll(slots->bits[i]);
-    return -1;
 }
 
 int gpsh_team_no_slot(const char *what, int n)
@@ -103,7 +68,7 @@ void gpsh_team_delete(struct gpsh_team *team)
     free(team->pes);
     free(team->words);
     free(team->views);
-    free(team->kernels_nodes.starts);
+    free(team->kernels);
     if (team->broken) // an operation that failed may still be read from there, or written to it
         gpsh_context_keep(team->work);
     else
@@ -117,70 +82,98 @@ static int allocate(struct gpsh_team *team)
     team->pes = calloc(n, sizeof *team->pes);
     team->words = calloc(n, sizeof *team->words);
     team->views = calloc(n, sizeof *team->views);
-    team->kernels_nodes.starts = calloc(n + 1, sizeof *team->kernels_nodes.starts);
-    team->work = malloc(GPSH_TEAM_WORK * gpsh_team_room(gpsh_job()->n_pes));
-    return team->pes && team->words && team->views && team->work && team->kernels_nodes.starts ? 0
-                                                                                               : -1;
+    team->work = malloc(GPSH_TEAM_WORK * team->room);
+    return team->pes && team->words && team->views && team->work ? 0 : -1;
 }
 
-static int team_new(int slot, const int *pes, int n, struct gpsh_team **out)
+static void find_data(struct gpsh_team *team)
+{
+    const struct gpsh_team_place *place = &team->place;
+    int n_pes = gpsh_job()->n_pes;
+    team->room = place->slot < GPUSHMEM_TEAM_PREDEFINED
+                     ? gpsh_team_room(n_pes)
+                     : (size_t)place->slots * gpsh_slot_room(n_pes);
+    team->data = (ptrdiff_t)(gpsh_control_data(n_pes, gpsh_settings(), place->slot) -
+                             gpsh_control_team(n_pes, place->slot));
+}
+
+// By nodes where that separates some members and leaves others together.
+static int find_groups(struct gpsh_team *team)
+{
+    if (table.kernels_map != MAP_SOME)
+        team->kernels =
+            gpsh_team_nodes_new(team->pes, team->n, team->my_rank, table.kernels_map == MAP_ALONE);
+    if (table.kernels_map != MAP_SOME && !team->kernels)
+        return -1;
+    if (!team->flat && table.by_nodes)
+        team->groups = gpsh_team_nodes_new(team->pes, team->n, team->my_rank, false);
+    if (team->groups && team->groups->n > 1 && team->groups->n < team->n)
+        team->nodes = team->groups;
+    if (team->flat || team->nodes)
+        return 0;
+    free(team->groups);
+    team->groups = gpsh_team_nodes_new(team->pes, team->n, team->my_rank, true);
+    return team->groups ? 0 : -1;
+}
+
+static int team_new(const struct gpsh_team_place *place, const int *pes, int n,
+                    struct gpsh_team **out)
 {
     struct gpsh_team *team = calloc(1, sizeof *team);
     bool failed = !team;
     if (team) {
         *team = (struct gpsh_team){.handle = GPUSHMEM_TEAM_INVALID,
-                                   .slot = slot,
+                                   .place = *place,
                                    .n = n,
                                    .flat = n <= FLAT_MOST || gpsh_waiter_shares(),
                                    .checked = table.checked,
                                    .failed_pe = -1};
+        find_data(team);
         failed = allocate(team) < 0;
     }
     for (int rank = 0; !failed && rank < n; rank++) {
         team->pes[rank] = pes[rank];
-        team->words[rank] = words_of(pes[rank], slot);
+        team->words[rank] = words_of(pes[rank], place->slot);
         team->flat = team->flat && team->words[rank];
         if (pes[rank] == gpsh_job()->my_pe)
             team->my_rank = rank;
     }
-    if (!failed && !team->flat) {
-        team->groups = gpsh_team_nodes_new(pes, n, team->my_rank, table.by_nodes);
-        team->nodes = team->groups && team->groups->shared ? team->groups : NULL;
-        failed = !team->groups;
-    }
+    failed = failed || find_groups(team) < 0;
     if (failed) {
         gpsh_team_delete(team);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a team of %d PEs", n);
     }
-    team->mine = words_of(gpsh_job()->my_pe, slot);
+    team->mine = words_of(gpsh_job()->my_pe, place->slot);
     if (team->flat && gpsh_waiter_shares())
         team->bell = &team->words[0]->bell;
     *out = team;
     return 0;
 }
 
-// It counts from `first` on.
-static int enter(struct gpsh_team *team, const struct gpsh_team_terms *first)
+// Its meetings count from `first` on. `room`: of how many members its scratch has room.
+static int enter(struct gpsh_team *team, const struct gpsh_team_terms *first, int room)
 {
-    int slot = team->slot;
+    int slot = team->place.slot;
     team->handle =
         (gpushmem_team_t)((uint32_t)slot | first->generation << GPUSHMEM_TEAM_GENERATION_SHIFT);
     team->epoch = first->epoch;
     table.generations[slot] = first->generation;
-    if (!team->kernels_direct)
-        gpsh_device_nodes_find(&team->kernels_nodes, team->pes, team->n, team->my_rank,
-                               table.kernels_map);
+    struct gpsh_device_nodes nodes = {0};
+    if (!team->kernels_direct && team->kernels)
+        nodes = gpsh_team_nodes_of_kernels(team->kernels);
     const struct gpsh_device_team device = {.team = team->handle,
                                             .my_rank = team->my_rank,
                                             .n = team->n,
                                             .direct = team->kernels_direct,
                                             .checked = team->checked,
                                             .pes = team->pes,
-                                            .nodes = team->kernels_nodes,
-                                            .first_epoch = first->kernels_epoch};
+                                            .nodes = nodes,
+                                            .first_epoch = (uint64_t)gpsh_settings()->team_epoch,
+                                            .scratch = gpsh_team_scratch(&team->place, room)};
     int status = gpsh_device_teams_set(slot, &device);
     if (status)
         return status;
+    gpsh_team_place_take(&team->place);
     table.teams[slot] = team;
     return 0;
 }
@@ -197,36 +190,37 @@ static uint32_t lacks_of(const int *pes, int n)
     return lacks;
 }
 
-int gpsh_team_propose(int slot, const int *pes, int n, struct gpsh_team **out,
-                      struct gpsh_team_terms *mine)
+int gpsh_team_propose(const struct gpsh_team_place *place, const int *pes, int n,
+                      struct gpsh_team **out, struct gpsh_team_terms *mine)
 {
-    *mine = (struct gpsh_team_terms){.epoch = table.epochs[slot],
-                                     .generation = table.generations[slot],
-                                     .lacks = lacks_of(pes, n)};
-    int status = team_new(slot, pes, n, out);
-    return status ? status : gpsh_device_teams_epoch(slot, &mine->kernels_epoch);
+    *mine = (struct gpsh_team_terms){.epoch = table.epochs[place->slot],
+                                     .generation = table.generations[place->slot],
+                                     .lacks = lacks_of(pes, n),
+                                     .pe = gpsh_job()->my_pe};
+    int status = gpsh_team_place_clear(place);
+    return status ? status : team_new(place, pes, n, out);
 }
 
-void gpsh_team_terms_join(struct gpsh_team_terms *all, const struct gpsh_team_terms *one)
+void gpsh_team_terms_join(struct gpsh_team_terms *all, const struct gpsh_team_terms *one,
+                          bool member)
 {
+    if (one->status && (!all->status || one->pe < all->pe)) {
+        all->status = one->status;
+        all->pe = one->pe;
+    }
+    if (!member)
+        return;
     if (one->epoch > all->epoch)
         all->epoch = one->epoch;
-    if (one->kernels_epoch > all->kernels_epoch)
-        all->kernels_epoch = one->kernels_epoch;
     if (one->generation > all->generation)
         all->generation = one->generation;
     all->lacks |= one->lacks;
 }
 
-// Packets say only the low half of their operation's number (device/team.cuh). A channel that had
-// few operations may still hold packets of low numbers when another channel of the slot has counted
-// beyond 32 bits. So in each channel the next team's first operation has the number that clears
-// them. Flags carry numbers shifted by 20 bits, so this ends at 2^43: after some 2000 such teams.
-static uint64_t kernels_epoch_above(uint64_t highest)
+int gpsh_team_cannot(const char *what, const struct gpsh_team_terms *terms)
 {
-    const uint64_t low_half = UINT32_MAX, limit = (uint64_t)1 << 43;
-    uint64_t next = highest + 1;
-    return next > low_half && next < limit ? next | low_half : next;
+    return gpsh_fail(terms->status, "%s: PE %d cannot take part: %s", what, terms->pe,
+                     gpushmem_strerror(terms->status));
 }
 
 int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_terms *all)
@@ -235,23 +229,22 @@ int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_terms *all)
     enum { GENERATIONS = 1 << (GPUSHMEM_TEAM_CHANNEL_SHIFT - GPUSHMEM_TEAM_GENERATION_SHIFT) };
     const struct gpsh_team_terms first = {
         .epoch = all->epoch + 1,
-        .kernels_epoch = kernels_epoch_above(all->kernels_epoch),
         // 0 is that of the predefined teams
         .generation = all->generation + 1 < GENERATIONS ? all->generation + 1 : 1};
     team->direct = !(all->lacks & GPSH_TEAM_WORLD_DIRECT);
     team->kernels_direct = !(all->lacks & GPSH_TEAM_WORLD_KERNELS);
-    return enter(team, &first);
+    return enter(team, &first, team->n);
 }
 
 void gpsh_team_leave(struct gpsh_team *team)
 {
-    int slot = team->slot;
+    int slot = team->place.slot;
     table.teams[slot] = NULL;
     table.epochs[slot] = team->epoch;
-    if (team->broken)
-        set_slot(&table.retired, slot);
     if (gpsh_device_teams_set(slot, NULL)) // a GPU that died has been, or will be, reported
         gpsh_clear_error();
+    if (!team->broken && !gpsh_team_gave_up(&team->place, team->handle))
+        gpsh_team_place_give_back(&team->place);
     gpsh_team_delete(team);
 }
 
@@ -292,7 +285,29 @@ static bool is_member(gpushmem_team_t team, int pe, bool node_is_shared)
     case GPUSHMEM_TEAM_SHARED:
         return pe == gpsh_job()->my_pe || (node_is_shared && peer->node == me->node);
     case GPUSHMEM_TEAM_NODE: return peer->node == me->node;
+    case GPUSHMEM_TEAM_SAME_GPU: return peer->gpu_pe == me->gpu_pe;
+    case GPUSHMEM_TEAM_GPU_LEADERS: return peer->gpu_pe == pe;
     default: return peer->node_pe == me->node_pe;
+    }
+}
+
+// How many members a predefined team has at most, on any PE.
+static int most_members(gpushmem_team_t team)
+{
+    int nodes = 0, node_pes = 0, gpus = 0;
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
+        const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
+        nodes += peer->node_pe == 0;
+        node_pes = peer->node_pe < node_pes ? node_pes : peer->node_pe + 1;
+        gpus += peer->gpu_pe == pe;
+    }
+    const int share = gpsh_job()->n_pes - gpus + 1; // of one GPU, or fewer
+    switch (team) {
+    case GPUSHMEM_TEAM_WORLD: return gpsh_job()->n_pes;
+    case GPUSHMEM_TEAM_SAME_RANK: return nodes;
+    case GPUSHMEM_TEAM_SAME_GPU: return share < node_pes ? share : node_pes;
+    case GPUSHMEM_TEAM_GPU_LEADERS: return gpus;
+    default: return node_pes;
     }
 }
 
@@ -301,6 +316,8 @@ static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
     bool shared = reach & (gpsh_heap()->device ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_NODE_DIRECT);
     int n = 0;
     bool one_node = true;
+    if (!is_member(handle, gpsh_job()->my_pe, shared))
+        return 0;
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         if (is_member(handle, pe, shared)) {
             pes[n++] = pe;
@@ -308,7 +325,9 @@ static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
                 one_node && gpsh_job()->peers[pe].node == gpsh_job()->peers[gpsh_job()->my_pe].node;
         }
     struct gpsh_team *team;
-    int status = team_new(handle, pes, n, &team);
+    const int room = most_members(handle);
+    struct gpsh_team_place place = gpsh_team_place_of(handle, room);
+    int status = team_new(&place, pes, n, &team);
     if (status)
         return status;
     uint64_t first = (uint64_t)gpsh_settings()->team_epoch;
@@ -316,7 +335,7 @@ static int make_predefined(gpushmem_team_t handle, uint32_t reach, int *pes)
     team->kernels_direct =
         n == 1 ? gpsh_device_side_direct(gpsh_job()->my_pe) != NULL
                : (reach & (one_node ? GPSH_TEAM_NODE_KERNELS : GPSH_TEAM_WORLD_KERNELS)) != 0;
-    status = enter(team, &(struct gpsh_team_terms){first, first, 0, 0});
+    status = enter(team, &(struct gpsh_team_terms){.epoch = first}, room);
     if (status)
         gpsh_team_delete(team);
     return status;
@@ -328,10 +347,11 @@ int gpsh_teams_init(uint32_t reach)
     table.checked = reach & GPSH_TEAM_CHECKED;
     table.by_nodes = reach & GPSH_TEAM_NODE_WORDS && gpsh_coll_limits.nodes;
     if (gpsh_coll_limits.nodes)
-        table.kernels_map = reach & GPSH_TEAM_KERNELS_MAP_NODE    ? GPSH_KERNELS_MAP_NODE
-                            : reach & GPSH_TEAM_KERNELS_MAP_ALONE ? GPSH_KERNELS_MAP_ALONE
-                                                                  : GPSH_KERNELS_MAP_SOME;
-    gpsh_device_teams_init(table.kernels_map != GPSH_KERNELS_MAP_SOME);
+        table.kernels_map = reach & GPSH_TEAM_KERNELS_MAP_NODE    ? MAP_NODE
+                            : reach & GPSH_TEAM_KERNELS_MAP_ALONE ? MAP_ALONE
+                                                                  : MAP_SOME;
+    gpsh_team_places_init(table.checked);
+    gpsh_device_teams_init();
     for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++)
         table.epochs[slot] = (uint64_t)gpsh_settings()->team_epoch;
     int *pes = calloc((size_t)gpsh_job()->n_pes, sizeof *pes);

@@ -4,12 +4,13 @@
 #define GPSH_TEAM_H
 
 #include "comm/team_nodes.h"
+#include "comm/team_place.h"
 #include "gpushmem/team.h"
 #include "job/job.h"
 #include "memory/team_scratch.h"
 #include "proxy/device_teams.h"
 
-// Parts of a team's private memory, each as large as a slot's room.
+// Parts of a team's private memory, each as large as its room.
 enum gpsh_team_work {
     GPSH_WORK_PIECES, // of an alltoall by messages,
     GPSH_WORK_PACKED, // and what it sends next
@@ -20,23 +21,28 @@ enum gpsh_team_work {
 
 struct gpsh_team {
     gpushmem_team_t handle;
-    int slot, my_rank, n;
+    struct gpsh_team_place place;
+    int my_rank, n;
     int *pes; // [n]
     // [n] where the members' words are mapped into this process; NULL: only a transport reaches
     // them
     struct gpsh_team_words **words;
     struct gpsh_team_words *mine;
+    size_t room;    // bytes of data per epoch,
+    ptrdiff_t data; // from a member's words on: of even epochs, then of odd ones
     // [n] where the members' data of the operation under way lies (comm/team_exchange.h)
     const char **views;
-    char *work;     // private memory, GPSH_TEAM_WORK times the room of a slot
+    char *work;     // private memory, GPSH_TEAM_WORK times its room
     uint64_t epoch; // number of the last operation of the host
-    bool flat;      // all members see each other's words, and they are few, or share cores
-    struct gpsh_team_nodes *groups; // in which members exchange messages; NULL: it is flat
-    struct gpsh_team_nodes *nodes;  // the same if they are nodes, else NULL
-    struct gpsh_bell *bell;         // of a flat team that shares cores; else NULL
-    bool direct;                    // all members load and store each other's heaps
-    bool kernels_direct;            // kernels do
-    struct gpsh_device_nodes kernels_nodes;
+    // epochs of the broadcasts whose data is in this PE's sent[]; 0: of none of this team's
+    uint64_t sent[GPSH_TEAM_RING];
+    bool flat; // all members see each other's words, and they are few, or share cores
+    struct gpsh_team_nodes *groups;  // in which members exchange messages; NULL: it is flat
+    struct gpsh_team_nodes *nodes;   // the same if they are nodes, some with several, else NULL
+    struct gpsh_bell *bell;          // of a flat team that shares cores; else NULL
+    bool direct;                     // all members load and store each other's heaps
+    bool kernels_direct;             // kernels do
+    struct gpsh_team_nodes *kernels; // whose members' kernels map each other's heaps; or NULL
     bool checked; // each collective call is compared with the others' before it begins
     // 0, or why it can only be destroyed; failed_pe: the member that was lost, or -1
     int broken;
@@ -48,7 +54,7 @@ struct gpsh_team {
 
 static inline char *gpsh_team_work(const struct gpsh_team *team, enum gpsh_team_work part)
 {
-    return team->work + (size_t)part * gpsh_team_room(gpsh_job()->n_pes);
+    return team->work + (size_t)part * team->room;
 }
 
 // Bits beside those of enum gpsh_common: gpsh_teams_reach, for gpsh_agree.
@@ -74,29 +80,29 @@ struct gpsh_team *gpsh_team_of(gpushmem_team_t handle);
 
 // ---- New teams: what their members agree on, whichever way they ask each other ----
 
-// Free slots, a bit each. The members take the lowest that is free on all.
-struct gpsh_team_slots {
-    uint64_t bits[GPUSHMEM_TEAM_SLOTS / 64];
-};
-struct gpsh_team_slots gpsh_team_free_slots(void);
-void gpsh_team_slots_join(struct gpsh_team_slots *all, const struct gpsh_team_slots *one);
-int gpsh_team_slots_lowest(const struct gpsh_team_slots *slots); // -1: none
-// The error of a team of n that has none.
+// The error of a team of n for which no slot is free.
 int gpsh_team_no_slot(const char *what, int n);
 
 // What a team in the slot has to begin above, and do without: the highest that members have
-// counted, and what any of them lacks.
+// counted, and what any of them lacks. Or why there is no team.
 struct gpsh_team_terms {
-    uint64_t epoch, kernels_epoch;
+    uint64_t epoch;
     uint32_t generation;
     uint32_t lacks; // of enum gpsh_team_reach, GPSH_TEAM_WORLD_DIRECT and _WORLD_KERNELS
+    int32_t status; // 0, or why `pe` cannot take part: the lowest that cannot
+    int32_t pe;
 };
-void gpsh_team_terms_join(struct gpsh_team_terms *all, const struct gpsh_team_terms *one);
-// A team that nobody sees yet, and this PE's terms; it takes over neither `pes` nor the slot.
-int gpsh_team_propose(int slot, const int *pes, int n, struct gpsh_team **out,
-                      struct gpsh_team_terms *mine);
+// Of one that is no member of the new team only the status is joined.
+void gpsh_team_terms_join(struct gpsh_team_terms *all, const struct gpsh_team_terms *one,
+                          bool member);
+// Their status, with a sentence.
+int gpsh_team_cannot(const char *what, const struct gpsh_team_terms *terms);
+// A team that nobody sees yet, and this PE's terms, with status 0; it takes over neither `pes` nor
+// the place, but what kernels find there is zero.
+int gpsh_team_propose(const struct gpsh_team_place *place, const int *pes, int n,
+                      struct gpsh_team **out, struct gpsh_team_terms *mine);
 void gpsh_team_delete(struct gpsh_team *team);
-// Puts it into the table, when the terms of all members are joined: it has the slot now.
+// Puts it into the table, when the terms of all members are joined: it has the place now.
 int gpsh_team_enter(struct gpsh_team *team, const struct gpsh_team_terms *all);
 // Takes it out of the table and deletes it.
 void gpsh_team_leave(struct gpsh_team *team);

@@ -12,9 +12,9 @@
 #include "memory/heap.h"
 #include "progress/waiter.h"
 
-static char *data_of(struct gpsh_team_words *words, unsigned side)
+static char *data_of(const struct gpsh_team *team, struct gpsh_team_words *words, unsigned side)
 {
-    return gpsh_team_data(words, side);
+    return (char *)words + team->data + side * team->room;
 }
 
 static unsigned side_of(const struct gpsh_team *team)
@@ -123,7 +123,7 @@ static void show(struct gpsh_team *team, const void *data, size_t bytes)
     unsigned side = side_of(team);
     char *line = team->mine->own[side].data;
     if (bytes)
-        memcpy(bytes <= GPSH_TEAM_LINE_DATA ? line : data_of(team->mine, side), data, bytes);
+        memcpy(bytes <= GPSH_TEAM_LINE_DATA ? line : data_of(team, team->mine, side), data, bytes);
     atomic_store_explicit(&team->mine->own[side].epoch, team->epoch, memory_order_release);
 }
 
@@ -140,7 +140,7 @@ static int look(struct gpsh_team *team, size_t bytes, const char *what)
             return status;
         if (bytes)
             team->views[rank] =
-                bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(theirs, side);
+                bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(team, theirs, side);
     }
     if (team->bell)
         gpsh_bell_ring(team->bell);
@@ -160,7 +160,7 @@ static int tell_far(struct gpsh_team *team, int rank, int round, char *data, siz
         .region = GPSH_CONTROL,
         .pe = team->pes[rank],
         .local = data,
-        .remote = (uint64_t)(data_of(team->mine, side) + offset - control),
+        .remote = (uint64_t)(data_of(team, team->mine, side) + offset - control),
         .bytes = bytes,
         .signal = (uint64_t)((const char *)&team->mine->arrived[round][side] - control),
         .operand = team->epoch,
@@ -177,7 +177,7 @@ static int tell(struct gpsh_team *team, int rank, int round, char *data, size_t 
     if (!theirs)
         return tell_far(team, rank, round, data, bytes, offset);
     if (bytes)
-        memcpy(data_of(theirs, side) + offset, data, bytes);
+        memcpy(data_of(team, theirs, side) + offset, data, bytes);
     atomic_store_explicit(&theirs->arrived[round][side], team->epoch, memory_order_release);
     return 0;
 }
@@ -201,7 +201,7 @@ static int exchange(struct gpsh_team *team, int round, int to, int from, char *d
 // round has a place of its own in the room, since a fast PE may be rounds ahead.
 static int alltoall_rounds(struct gpsh_team *team, const char *mine, size_t bytes, const char *what)
 {
-    char *room = data_of(team->mine, side_of(team));
+    char *room = data_of(team, team->mine, side_of(team));
     char *pieces = gpsh_team_work(team, GPSH_WORK_PIECES);
     char *packed = gpsh_team_work(team, GPSH_WORK_PACKED);
     int n = team->n;
@@ -243,7 +243,7 @@ static const char *shown_by(struct gpsh_team *team, int rank, size_t bytes)
 {
     struct gpsh_team_words *theirs = team->words[rank];
     unsigned side = side_of(team);
-    return bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(theirs, side);
+    return bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(team, theirs, side);
 }
 
 static int hear_group(struct gpsh_team *team, const char *what)
@@ -262,7 +262,8 @@ static int exchange_groups(struct gpsh_team *team, int round, int distance, size
     const struct gpsh_team_nodes *groups = team->groups;
     int to = groups->leaders[(groups->mine + distance) % groups->n];
     int from = groups->leaders[(groups->mine - distance + groups->n) % groups->n];
-    return exchange(team, round, to, from, data_of(team->mine, side_of(team)), bytes, offset, what);
+    return exchange(team, round, to, from, data_of(team, team->mine, side_of(team)), bytes, offset,
+                    what);
 }
 
 // J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
@@ -272,7 +273,7 @@ static int lead_allgather(struct gpsh_team *team, const void *mine, size_t bytes
 {
     const struct gpsh_team_nodes *groups = team->groups;
     const int *members = groups->members + groups->starts[groups->mine];
-    char *room = data_of(team->mine, side_of(team));
+    char *room = data_of(team, team->mine, side_of(team));
     for (int i = 0; bytes && i < groups->sizes[groups->mine]; i++)
         memcpy(room + (size_t)i * bytes, i == 0 ? mine : shown_by(team, members[i], bytes), bytes);
     int status = 0;
@@ -296,7 +297,7 @@ static int lead_broadcast(struct gpsh_team *team, int root, const void *mine, si
     const struct gpsh_team_nodes *groups = team->groups;
     int n = groups->n, behind = (groups->mine - groups->node[root] + n) % n, status = 0;
     if (behind == 0)
-        memcpy(data_of(team->mine, side_of(team)),
+        memcpy(data_of(team, team->mine, side_of(team)),
                root == team->my_rank ? mine : shown_by(team, root, bytes), bytes);
     for (int round = 0, have = 1; have < n && status == 0; round++, have *= 2) {
         // Who is of the root's group, or has it already, gets nothing.
@@ -306,29 +307,92 @@ static int lead_broadcast(struct gpsh_team *team, int root, const void *mine, si
     return status;
 }
 
-// Every member's block, or, of a broadcast, the root's.
-enum { ALL = -1 };
+// How many pieces of room an allreduce takes: the sum, and what comes in each round. `half`: the
+// largest power of two that is not above the number of groups.
+static int allreduce_rounds(const struct gpsh_team_nodes *groups, int *half)
+{
+    int rounds = 2; // from the groups beyond, and back to them
+    for (*half = 1; *half * 2 <= groups->n; *half *= 2)
+        rounds++;
+    return rounds;
+}
+
+static int lead_doubling(struct gpsh_team *team, int half, size_t bytes,
+                         const struct gpsh_team_fold *fold, const char *what)
+{
+    const struct gpsh_team_nodes *groups = team->groups;
+    char *sum = data_of(team, team->mine, side_of(team));
+    int status = 0;
+    for (int round = 1, distance = 1; distance < half && status == 0; round++, distance *= 2) {
+        int other = groups->leaders[groups->mine ^ distance];
+        size_t at = (size_t)(round + 1) * bytes;
+        status = exchange(team, round, other, other, sum, bytes, at, what);
+        if (status == 0)
+            fold->add(fold->self, sum, sum + at);
+    }
+    return status;
+}
+
+// Recursive doubling (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
+// communication operations in MPICH", 2005): in each round a group has the sum of twice as many.
+// Each group beyond the largest power of two hands its own to one below it, which tells it the
+// result in the last round.
+static int lead_allreduce(struct gpsh_team *team, const void *mine, size_t bytes,
+                          const struct gpsh_team_fold *fold, const char *what)
+{
+    const struct gpsh_team_nodes *groups = team->groups;
+    const int *members = groups->members + groups->starts[groups->mine];
+    int half, last = allreduce_rounds(groups, &half) - 1, me = groups->mine, status = 0;
+    char *sum = data_of(team, team->mine, side_of(team));
+    size_t end = (size_t)(last + 1) * bytes;
+    memcpy(sum, mine, bytes);
+    for (int i = 1; i < groups->sizes[me]; i++)
+        fold->add(fold->self, sum, shown_by(team, members[i], bytes));
+    if (me >= half) {
+        int other = groups->leaders[me - half];
+        status = tell(team, other, 0, sum, bytes, bytes);
+        if (status == 0)
+            status = await(team, other, &team->mine->arrived[last][side_of(team)], what);
+        memcpy(sum, sum + end, bytes);
+        return status;
+    }
+    bool helps = me + half < groups->n;
+    if (helps) {
+        status =
+            await(team, groups->leaders[me + half], &team->mine->arrived[0][side_of(team)], what);
+        fold->add(fold->self, sum, sum + bytes);
+    }
+    if (status == 0)
+        status = lead_doubling(team, half, bytes, fold, what);
+    return status == 0 && helps ? tell(team, groups->leaders[me + half], last, sum, bytes, end)
+                                : status;
+}
+
+// Every member's block; or, of a broadcast, the root's; or their sum, which is views[0].
+enum { ALL = -1, SUM = -2 };
 
 static int exchange_by_groups(struct gpsh_team *team, int root, const void *mine, size_t bytes,
-                              const char *what)
+                              const struct gpsh_team_fold *fold, const char *what)
 {
     unsigned side = side_of(team);
     const struct gpsh_team_nodes *groups = team->groups;
     int leader = groups->leaders[groups->mine], status;
     if (leader != team->my_rank) {
-        show(team, mine, root == ALL || root == team->my_rank ? bytes : 0);
+        show(team, mine, root < 0 || root == team->my_rank ? bytes : 0);
         status = await(team, leader, &team->words[leader]->own[side].epoch, what);
     } else {
         status = hear_group(team, what);
         if (status == 0)
-            status = root == ALL ? lead_allgather(team, mine, bytes, what)
-                                 : lead_broadcast(team, root, mine, bytes, what);
+            status = root == ALL   ? lead_allgather(team, mine, bytes, what)
+                     : root == SUM ? lead_allreduce(team, mine, bytes, fold, what)
+                                   : lead_broadcast(team, root, mine, bytes, what);
         if (status == 0) // pairs with the members' await: what came is in the room
             atomic_store_explicit(&team->mine->own[side].epoch, team->epoch, memory_order_release);
     }
-    const char *room = data_of(leader == team->my_rank ? team->mine : team->words[leader], side);
+    const char *room =
+        data_of(team, leader == team->my_rank ? team->mine : team->words[leader], side);
     if (root != ALL)
-        team->views[root] = room;
+        team->views[root == SUM ? 0 : root] = room;
     for (int rank = 0; root == ALL && bytes && status == 0 && rank < team->n; rank++)
         team->views[rank] = room + (size_t)groups->place[rank] * bytes;
     return status;
@@ -359,14 +423,14 @@ int gpsh_team_sync(struct gpsh_team *team, const char *what)
     if (status < 0)
         return status;
     if (!team->flat)
-        return end(team, exchange_by_groups(team, ALL, NULL, 0, what));
+        return end(team, exchange_by_groups(team, ALL, NULL, 0, NULL, what));
     show(team, NULL, 0);
     return end(team, look(team, 0, what));
 }
 
 size_t gpsh_team_allgather_most(const struct gpsh_team *team)
 {
-    size_t room = gpsh_team_room(gpsh_job()->n_pes);
+    size_t room = team->room;
     return team->flat ? room : room / (size_t)team->n;
 }
 
@@ -376,15 +440,53 @@ int gpsh_team_allgather(struct gpsh_team *team, const void *mine, size_t bytes, 
     if (status < 0)
         return status;
     if (!team->flat)
-        return end(team, exchange_by_groups(team, ALL, mine, bytes, what));
+        return end(team, exchange_by_groups(team, ALL, mine, bytes, NULL, what));
     show(team, mine, bytes);
     team->views[team->my_rank] = mine;
     return end(team, look(team, bytes, what));
 }
 
-size_t gpsh_team_broadcast_most(void)
+size_t gpsh_team_broadcast_most(const struct gpsh_team *team)
 {
-    return gpsh_team_room(gpsh_job()->n_pes);
+    return team->room;
+}
+
+// Data that fits into a line, in a flat team. The root writes it into the next line of its ring and
+// goes on: it waits only for those who have not heard what was in that line before, 32 broadcasts
+// ago. Where PEs share cores, each of them then has several broadcasts for a turn on the core.
+// Counted as two epochs, so that the meetings before and after it have different sides still.
+static int broadcast_ahead(struct gpsh_team *team, int root, const void *mine, size_t bytes,
+                           const char *what)
+{
+    team->epoch++;
+    unsigned at = (unsigned)(team->epoch >> 1) % GPSH_TEAM_RING;
+    struct gpsh_team_words *roots = team->words[root];
+    int status = 0;
+    if (root == team->my_rank) {
+        for (int i = 1; i < team->n && status == 0; i++) {
+            int rank = rank_at(team, i);
+            const _Atomic uint64_t *heard = &team->words[rank]->heard;
+            // Pairs with the release store below: the line may be written to.
+            if (atomic_load_explicit(heard, memory_order_acquire) < team->sent[at])
+                status = gpsh_team_await(team, rank, heard, team->sent[at], what);
+        }
+        if (status < 0)
+            return status;
+        memcpy(roots->sent[at].data, mine, bytes);
+        atomic_store_explicit(&roots->sent[at].epoch, team->epoch, memory_order_release);
+        team->sent[at] = team->epoch;
+        team->views[root] = mine;
+    } else {
+        status = await(team, root, &roots->sent[at].epoch, what);
+        if (status < 0)
+            return status;
+        char *copy = gpsh_team_work(team, GPSH_WORK_OUT);
+        team->views[root] = memcpy(copy, roots->sent[at].data, bytes);
+    }
+    atomic_store_explicit(&team->mine->heard, team->epoch, memory_order_release);
+    if (team->bell)
+        gpsh_bell_ring(team->bell);
+    return 0;
 }
 
 int gpsh_team_broadcast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
@@ -394,15 +496,30 @@ int gpsh_team_broadcast(struct gpsh_team *team, int root, const void *mine, size
     if (status < 0)
         return status;
     if (!team->flat)
-        return end(team, exchange_by_groups(team, root, mine, bytes, what));
+        return end(team, exchange_by_groups(team, root, mine, bytes, NULL, what));
+    if (bytes <= GPSH_TEAM_LINE_DATA)
+        return end(team, broadcast_ahead(team, root, mine, bytes, what));
     show(team, mine, team->my_rank == root ? bytes : 0);
     team->views[team->my_rank] = mine;
     return end(team, look(team, bytes, what));
 }
 
+size_t gpsh_team_allreduce_most(const struct gpsh_team *team)
+{
+    int half;
+    return team->flat ? 0 : team->room / (size_t)(allreduce_rounds(team->groups, &half) + 1);
+}
+
+int gpsh_team_allreduce(struct gpsh_team *team, const void *mine, size_t bytes,
+                        const struct gpsh_team_fold *fold, const char *what)
+{
+    int status = begin(team, what);
+    return status < 0 ? status : end(team, exchange_by_groups(team, SUM, mine, bytes, fold, what));
+}
+
 size_t gpsh_team_alltoall_most(const struct gpsh_team *team)
 {
-    size_t n = (size_t)team->n, room = gpsh_team_room(gpsh_job()->n_pes), rounds = 0;
+    size_t n = (size_t)team->n, room = team->room, rounds = 0;
     for (size_t distance = 1; distance < n; distance *= 2)
         rounds++;
     size_t share = rounds * ((n + 1) / 2);
@@ -441,22 +558,23 @@ int gpsh_team_allgather_any(struct gpsh_team *team, const void *mine, size_t byt
 
 // ---- Counters ----
 
-static _Atomic uint64_t *counters(struct gpsh_team_words *words, uint64_t epoch)
+static _Atomic uint64_t *counters(const struct gpsh_team *team, struct gpsh_team_words *words,
+                                  uint64_t epoch)
 {
-    return (_Atomic uint64_t *)(void *)gpsh_team_data(words, epoch % 2);
+    return (_Atomic uint64_t *)(void *)data_of(team, words, epoch % 2);
 }
 
 // Nobody else reads or writes them before the meeting: all have left the operation before the last.
 void gpsh_team_signals_clear(struct gpsh_team *team)
 {
-    _Atomic uint64_t *mine = counters(team->mine, team->epoch + 1);
-    for (size_t i = 0; i < gpsh_team_signals(); i++)
+    _Atomic uint64_t *mine = counters(team, team->mine, team->epoch + 1);
+    for (size_t i = 0; i < gpsh_team_signals(team); i++)
         atomic_store_explicit(mine + i, 0, memory_order_relaxed);
 }
 
 static int signal_far(struct gpsh_team *team, int rank, size_t index, uint64_t value)
 {
-    const char *mine = (const char *)(counters(team->mine, team->epoch) + index);
+    const char *mine = (const char *)(counters(team, team->mine, team->epoch) + index);
     const struct gpsh_op op = {
         .kind = GPSH_OP_PUT_SIGNAL,
         .flags = GPSH_OP_LOCAL_HOST,
@@ -475,7 +593,7 @@ int gpsh_team_signal(struct gpsh_team *team, int rank, size_t index, uint64_t va
     // A store of this processor overtakes data that a transport moves, as it does in GPU memory.
     if (!theirs || !gpsh_heap()->direct[team->pes[rank]])
         return signal_far(team, rank, index, value);
-    atomic_store_explicit(counters(theirs, team->epoch) + index, value, memory_order_release);
+    atomic_store_explicit(counters(team, theirs, team->epoch) + index, value, memory_order_release);
     return 0;
 }
 
@@ -483,7 +601,7 @@ int gpsh_team_signal_wait_at(struct gpsh_team *team, int at, int rank, size_t in
                              const char *what)
 {
     struct gpsh_team_words *words = at == team->my_rank ? team->mine : team->words[at];
-    const _Atomic uint64_t *word = counters(words, team->epoch) + index;
+    const _Atomic uint64_t *word = counters(team, words, team->epoch) + index;
     int status = 0;
     if (atomic_load_explicit(word, memory_order_acquire) < least)
         status = gpsh_team_await(team, rank, word, least, what);

@@ -28,10 +28,20 @@ int gpsh_team_sync(struct gpsh_team *team, const char *what);
 // this team. `mine` is not to change meanwhile. At most gpsh_team_allgather_most bytes.
 int gpsh_team_allgather(struct gpsh_team *team, const void *mine, size_t bytes, const char *what);
 size_t gpsh_team_allgather_most(const struct gpsh_team *team);
-// views[root] is what root has; the others' `mine` is not read.
+// views[root] is what root has; the others' `mine` is not read. No sync: the root may return before
+// others have come.
 int gpsh_team_broadcast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
                         const char *what);
-size_t gpsh_team_broadcast_most(void);
+size_t gpsh_team_broadcast_most(const struct gpsh_team *team);
+// views[0] is the sum of all members' data, `bytes` of each, which is the same in any order. At
+// most gpsh_team_allreduce_most bytes: 0 of a flat team, where everybody sees all data anyhow.
+struct gpsh_team_fold {
+    void (*add)(const void *self, void *sum, const void *one);
+    const void *self;
+};
+int gpsh_team_allreduce(struct gpsh_team *team, const void *mine, size_t bytes,
+                        const struct gpsh_team_fold *fold, const char *what);
+size_t gpsh_team_allreduce_most(const struct gpsh_team *team);
 // `mine` has n pieces of `bytes`, one for each rank; views[r] is the piece from rank r for this PE.
 int gpsh_team_alltoall(struct gpsh_team *team, const void *mine, size_t bytes, const char *what);
 size_t gpsh_team_alltoall_most(const struct gpsh_team *team);
@@ -48,9 +58,9 @@ int gpsh_team_allgather_any(struct gpsh_team *team, const void *mine, size_t byt
 // follows gpsh_team_signals_clear.
 
 // How many counters a member has.
-static inline size_t gpsh_team_signals(void)
+static inline size_t gpsh_team_signals(const struct gpsh_team *team)
 {
-    return gpsh_team_room(gpsh_job()->n_pes) / sizeof(uint64_t);
+    return team->room / sizeof(uint64_t);
 }
 
 // Before this PE's next meeting: its counters will be 0 when it begins. Others are still in the

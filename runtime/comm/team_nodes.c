@@ -9,7 +9,7 @@
 static struct gpsh_team_nodes *allocate(int n)
 {
     size_t members = (size_t)n;
-    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + 7 * members * sizeof(int));
+    struct gpsh_team_nodes *nodes = calloc(1, sizeof *nodes + (7 * members + 1) * sizeof(int));
     if (!nodes)
         return NULL;
     nodes->leaders = nodes->numbers;
@@ -22,14 +22,14 @@ static struct gpsh_team_nodes *allocate(int n)
     return nodes;
 }
 
-// The rank's node: one that is known, or the next.
+// The rank's node: one that is known, mostly the last, or the next.
 static int find(const int *pes, const struct gpsh_team_nodes *nodes, int rank)
 {
-    int i = 0;
-    while (i < nodes->n &&
+    int i = nodes->n - 1;
+    while (i >= 0 &&
            gpsh_job()->peers[pes[nodes->leaders[i]]].node != gpsh_job()->peers[pes[rank]].node)
-        i++;
-    return i;
+        i--;
+    return i < 0 ? nodes->n : i;
 }
 
 // `alone`: each member is a group.
@@ -48,7 +48,7 @@ static void group(struct gpsh_team_nodes *nodes, const int *pes, int n, bool alo
 
 static void sort_members(struct gpsh_team_nodes *nodes, int n)
 {
-    for (int node = 1; node < nodes->n; node++)
+    for (int node = 1; node <= nodes->n; node++)
         nodes->starts[node] = nodes->starts[node - 1] + nodes->sizes[node - 1];
     nodes->smallest = nodes->sizes[0];
     for (int node = 1; node < nodes->n; node++)
@@ -70,16 +70,12 @@ int gpsh_team_nodes_members(const struct gpsh_team_nodes *nodes, int node, int c
     return members;
 }
 
-struct gpsh_team_nodes *gpsh_team_nodes_new(const int *pes, int n, int my_rank, bool by_nodes)
+struct gpsh_team_nodes *gpsh_team_nodes_new(const int *pes, int n, int my_rank, bool alone)
 {
     struct gpsh_team_nodes *nodes = allocate(n);
     if (!nodes)
         return NULL;
-    if (by_nodes)
-        group(nodes, pes, n, false);
-    nodes->shared = by_nodes && nodes->n > 1 && nodes->n < n;
-    if (!nodes->shared)
-        group(nodes, pes, n, true);
+    group(nodes, pes, n, alone);
     sort_members(nodes, n);
     nodes->mine = nodes->node[my_rank];
     for (int k = 0, place = 0; k < nodes->n; k++) {
@@ -88,4 +84,15 @@ struct gpsh_team_nodes *gpsh_team_nodes_new(const int *pes, int n, int my_rank, 
             nodes->place[nodes->members[nodes->starts[node] + i]] = place++;
     }
     return nodes;
+}
+
+// The first member of the smallest node is the holder of the most shares.
+struct gpsh_device_nodes gpsh_team_nodes_of_kernels(const struct gpsh_team_nodes *nodes)
+{
+    struct gpsh_device_nodes kernels = {.mine = nodes->mine, .starts = nodes->starts};
+    if (nodes->in_order && nodes->n > 1)
+        kernels.n = nodes->n;
+    for (int node = 0; node < nodes->n; node++)
+        kernels.held += (nodes->sizes[node] + nodes->smallest - 1) / nodes->smallest;
+    return kernels;
 }

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/collective.h"
 #include "comm/team_exchange.h"
-#include "core/hash.h"
 #include "gpushmem/gpushmem.h"
-#include "proxy/device_side.h"
 
 // ---- Arithmetic ----
 
@@ -53,218 +52,112 @@ int gpsh_team_check_list(const char *what, int n, const int *ranks, int size)
     return status;
 }
 
-uint64_t gpsh_team_digest(uint64_t digest, const void *bytes, size_t n)
+// ---- Two rounds ----
+
+static void join_free(void *all, const void *one, bool member)
 {
-    return gpsh_hash_more(digest ^ GPSH_HASH_START, bytes, n);
+    if (member)
+        gpsh_team_free_join(all, one);
 }
 
-void gpsh_team_tell_difference(const struct gpsh_team_arguments *a, int pe_a,
-                               const struct gpsh_team_arguments *b, int pe_b, char *text,
-                               size_t bytes)
+static void join_terms(void *all, const void *one, bool member)
 {
-    static const char *const functions[] = {
-        [GPSH_SPLIT_STRIDED] = "gpushmem_team_split_strided",
-        [GPSH_SPLIT_LIST] = "gpushmem_team_split_list",
-        [GPSH_SPLIT_ROWS] = "gpushmem_team_split_2d",
-        [GPSH_SPLIT_COLUMNS] = "gpushmem_team_split_2d, for its second team,",
-    };
-    static const char *const names[][3] = {
-        [GPSH_SPLIT_STRIDED] = {"start", "stride", "size"},
-        [GPSH_SPLIT_LIST] = {"size"},
-        [GPSH_SPLIT_ROWS] = {"xrange"},
-        [GPSH_SPLIT_COLUMNS] = {"xrange"},
-    };
-    int i = 0;
-    while (i < 2 && a->values[i] == b->values[i])
-        i++;
-    if (a->kind != b->kind)
-        snprintf(text, bytes, "PE %d calls %s and PE %d %s", pe_a, functions[a->kind], pe_b,
-                 functions[b->kind]);
-    else if (names[a->kind][i])
-        snprintf(text, bytes, "PE %d passes %s %d and PE %d %s %d", pe_a, names[a->kind][i],
-                 (int)a->values[i], pe_b, names[a->kind][i], (int)b->values[i]);
-    else
-        snprintf(text, bytes, "the lists of %d ranks of PE %d and PE %d are not the same",
-                 (int)a->values[0], pe_a, pe_b);
+    gpsh_team_terms_join(all, one, member);
 }
 
-// ---- The two exchanges ----
+// What this PE would enter. Nobody sees it yet.
+static int propose(const char *what, const struct gpsh_team_free *free, const int *pes, int n,
+                   struct gpsh_team **team, struct gpsh_team_terms *mine)
+{
+    const struct gpsh_team_place place = gpsh_team_place(free, n);
+    if (place.slot < 0)
+        return gpsh_team_no_slot(what, n);
+    int status = gpsh_team_propose(&place, pes, n, team, mine);
+    return status ? gpsh_fail_in(status, what) : 0;
+}
 
-// What each member of the parent tells in the first one,
-struct offer {
-    struct gpsh_team_slots free;
-    struct gpsh_team_arguments arguments;
-    int32_t status;
-};
-_Static_assert(sizeof(struct offer) <= GPSH_TEAM_LINE_DATA, "it comes in one cache line");
+// All hear in the second round of whoever has failed in the first.
+static int agree(const char *what, const struct gpsh_team_allreduce *members,
+                 struct gpsh_team_terms *terms)
+{
+    char why[512];
+    int mine = terms->status;
+    snprintf(why, sizeof why, "%s", mine ? gpsh_last_error() : "");
+    int status = members->run(members->self, terms, sizeof *terms, join_terms);
+    if (status)
+        return status;
+    if (mine)
+        return gpsh_fail(mine, "%s", why);
+    return terms->status ? gpsh_team_cannot(what, terms) : 0;
+}
 
-// and in the second, about the slot that its new team takes.
-struct bid {
-    struct gpsh_team_terms terms;
-    int32_t status;
-};
+int gpsh_team_make(const char *what, const int *pes, int n,
+                   const struct gpsh_team_allreduce *members,
+                   const struct gpushmem_team_config *config, gpushmem_team_t *out)
+{
+    struct gpsh_team *team = NULL;
+    struct gpsh_team_terms terms = {.pe = gpsh_job()->my_pe};
+    struct gpsh_team_free common = gpsh_team_free();
+    int status = members->run(members->self, &common, sizeof common, join_free);
+    if (status)
+        return status;
+    terms.status = n ? propose(what, &common, pes, n, &team, &terms) : 0;
+    status = agree(what, members, &terms);
+    if (!status && team) {
+        team->config = *config;
+        status = gpsh_team_enter(team, &terms);
+    }
+    if (status)
+        gpsh_team_delete(team);
+    else if (team)
+        *out = team->handle;
+    return status;
+}
+
+// ---- Out of a parent ----
 
 struct split {
     struct gpsh_team *parent;
     const struct gpsh_team_plan *plan;
-    struct gpsh_team *team;
-    struct offer *offers; // [parent->n]
-    struct bid *bids;     // [parent->n]
 };
 
-static int refuse_as(const struct split *s, int rank, int status)
+static int allreduce(void *self, void *words, size_t bytes, gpsh_team_join *join)
 {
-    return gpsh_fail(status, "%s: PE %d cannot take part: %s", s->plan->what, s->parent->pes[rank],
-                     gpushmem_strerror(status));
-}
-
-static int refuse_difference(const struct split *s, int rank)
-{
-    char difference[160];
-    gpsh_team_tell_difference(&s->offers[0].arguments, s->parent->pes[0],
-                              &s->offers[rank].arguments, s->parent->pes[rank], difference,
-                              sizeof difference);
-    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY, "%s: %s; all members of the parent make the same call",
-                     s->plan->what, difference);
-}
-
-static int exchange_offers(struct split *s)
-{
+    const struct split *s = self;
     struct gpsh_team *parent = s->parent;
-    const struct offer mine = {gpsh_team_free_slots(), s->plan->arguments, s->plan->status};
-    int status = gpsh_team_allgather_any(parent, &mine, sizeof mine, s->offers, s->plan->what);
-    if (status || s->plan->status)
-        return status ? status : s->plan->status;
-    for (int rank = 0; rank < parent->n; rank++)
-        if (s->offers[rank].status)
-            return refuse_as(s, rank, s->offers[rank].status);
-    for (int rank = 1; rank < parent->n; rank++)
-        if (memcmp(&s->offers[rank].arguments, &s->offers[0].arguments,
-                   sizeof s->offers[0].arguments) != 0)
-            return refuse_difference(s, rank);
-    return 0;
-}
-
-static int make_mine(struct split *s, struct gpsh_team_terms *mine)
-{
-    const struct gpsh_team_plan *plan = s->plan;
-    struct gpsh_team_slots slots = s->offers[plan->ranks[0]].free;
-    int *pes = calloc((size_t)plan->size, sizeof *pes);
-    if (!pes)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for a team of %d PEs",
-                         plan->what, plan->size);
-    for (int i = 0; i < plan->size; i++) {
-        pes[i] = s->parent->pes[plan->ranks[i]];
-        gpsh_team_slots_join(&slots, &s->offers[plan->ranks[i]].free);
-    }
-    int slot = gpsh_team_slots_lowest(&slots);
-    int status = slot < 0 ? gpsh_team_no_slot(plan->what, plan->size)
-                          : gpsh_team_propose(slot, pes, plan->size, &s->team, mine);
-    free(pes);
-    if (status)
-        return slot < 0 ? status : gpsh_fail_in(status, plan->what);
-    s->team->config = plan->config;
-    return 0;
-}
-
-static int enter(struct split *s)
-{
-    struct gpsh_team_terms all = {0};
+    char *all = calloc((size_t)parent->n, bytes + 1), *member = all + (size_t)parent->n * bytes;
+    if (!all) // the others wait for this PE
+        return gpsh_team_break(parent,
+                               gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d PEs",
+                                         s->plan->what, parent->n));
     for (int i = 0; i < s->plan->size; i++)
-        gpsh_team_terms_join(&all, &s->bids[s->plan->ranks[i]].terms);
-    return gpsh_team_enter(s->team, &all);
-}
-
-static int exchange_bids(struct split *s)
-{
-    struct bid mine = {.status = 0};
-    char why[512];
-    mine.status = s->plan->size ? make_mine(s, &mine.terms) : 0;
-    snprintf(why, sizeof why, "%s", mine.status ? gpsh_last_error() : "");
-    int status = gpsh_team_allgather_any(s->parent, &mine, sizeof mine, s->bids, s->plan->what);
-    if (status)
-        return status;
-    if (mine.status)
-        return gpsh_fail(mine.status, "%s", why);
-    for (int rank = 0; rank < s->parent->n; rank++)
-        if (s->bids[rank].status)
-            return refuse_as(s, rank, s->bids[rank].status);
-    return s->team ? enter(s) : 0;
+        member[s->plan->ranks[i]] = 1;
+    int status = gpsh_team_allgather_any(parent, words, bytes, all, s->plan->what);
+    for (int rank = 0; rank < parent->n && !status; rank++)
+        if (rank != parent->my_rank)
+            join(words, all + (size_t)rank * bytes, member[rank]);
+    free(all);
+    return status;
 }
 
 int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
                     gpushmem_team_t *out)
 {
-    struct split s = {.parent = parent, .plan = plan};
+    struct split s = {parent, plan};
+    const struct gpsh_team_allreduce members = {allreduce, &s};
     *out = GPUSHMEM_TEAM_INVALID;
-    s.offers = calloc((size_t)parent->n, sizeof *s.offers);
-    s.bids = calloc((size_t)parent->n, sizeof *s.bids);
-    int status = s.offers && s.bids
-                     ? exchange_offers(&s)
-                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d PEs",
-                                 plan->what, parent->n);
-    if (!status)
-        status = exchange_bids(&s);
+    int status = gpsh_team_compare(parent, &plan->call, plan->names, true);
     if (status)
-        gpsh_team_delete(s.team);
-    else if (s.team)
-        *out = s.team->handle;
-    free(s.offers);
-    free(s.bids);
-    return status;
-}
-
-// ---- Without a parent ----
-
-_Static_assert(sizeof(struct gpsh_team_slots) <= GPSH_TEAM_ALLREDUCE_WORDS * sizeof(uint64_t) &&
-                   sizeof(struct bid) <= GPSH_TEAM_ALLREDUCE_WORDS * sizeof(uint64_t),
-               "they have room");
-
-static void join_slots(void *all, const void *one)
-{
-    gpsh_team_slots_join(all, one);
-}
-
-static void join_bids(void *all, const void *one)
-{
-    struct bid *bid = all;
-    const struct bid *other = one;
-    gpsh_team_terms_join(&bid->terms, &other->terms);
-    bid->status = bid->status ? bid->status : other->status;
-}
-
-// `mine`: what this PE failed with. The members have to hear of it before it gives up.
-static int agree(const struct gpsh_team_allreduce *members, const char *what,
-                 struct gpsh_team *team, struct bid *bid, int mine)
-{
-    bid->status = mine;
-    int status = members->run(members->self, bid, sizeof *bid, join_bids);
-    if (status || mine)
-        return mine ? mine : status;
-    if (bid->status)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: another member could not make the team",
-                         what);
-    return gpsh_team_enter(team, &bid->terms);
-}
-
-int gpsh_team_of_pes(const char *what, const int *pes, int n,
-                     const struct gpsh_team_allreduce *members, gpushmem_team_t *out)
-{
-    struct gpsh_team *team = NULL;
-    struct gpsh_team_slots slots = gpsh_team_free_slots();
-    struct bid bid = {.status = 0};
-    int status = members->run(members->self, &slots, sizeof slots, join_slots);
-    int slot = gpsh_team_slots_lowest(&slots);
-    if (!status && slot < 0)
-        status = gpsh_team_no_slot(what, n);
-    if (!status) {
-        int mine = gpsh_team_propose(slot, pes, n, &team, &bid.terms);
-        status = agree(members, what, team, &bid, mine);
-    }
-    if (status)
-        gpsh_team_delete(team);
-    else
-        *out = team->handle;
+        return status;
+    int *pes = calloc((size_t)plan->size + 1, sizeof *pes);
+    if (!pes)
+        return gpsh_team_break(parent,
+                               gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d PEs",
+                                         plan->what, plan->size));
+    for (int i = 0; i < plan->size; i++)
+        pes[i] = parent->pes[plan->ranks[i]];
+    status = gpsh_team_make(plan->what, pes, plan->size, &members, &plan->config, out);
+    free(pes);
     return status;
 }
 

@@ -125,15 +125,15 @@ static int make_team(struct survivors *s, struct gpsh_vote *mine)
     int n = living(s, mine);
     gpsh_team_delete(s->team);
     s->team = NULL;
-    return gpsh_team_propose(mine->slot, s->pes, n, &s->team, &mine->terms);
+    return gpsh_team_propose(&mine->place, s->pes, n, &s->team, &mine->terms);
 }
 
 static void offer(void *arg, struct gpsh_vote *mine)
 {
     struct survivors *s = arg;
-    mine->status = make_team(s, mine);
-    if (mine->status)
-        refuse(s, mine->status);
+    mine->terms.status = make_team(s, mine);
+    if (mine->terms.status)
+        refuse(s, mine->terms.status);
 }
 
 static const struct gpsh_poll_ops poll_ops = {
@@ -203,20 +203,19 @@ static int hold_poll(struct survivors *s)
 static int judge(const struct survivors *s)
 {
     const struct gpsh_vote *result = s->poll.mine;
-    if (!result->status)
+    if (!result->terms.status)
         return 0;
     if (s->poll.status)
         return gpsh_fail(s->poll.status, "%s", s->why);
-    if (result->slot < 0)
+    if (result->place.slot < 0)
         return gpsh_team_no_slot(s->what, s->parent->n);
-    return gpsh_fail(result->status, "%s: PE %d cannot take part: %s", s->what,
-                     s->parent->pes[result->whose], gpushmem_strerror(result->status));
+    return gpsh_team_cannot(s->what, &result->terms);
 }
 
 // The team that this PE offered, unless it has taken over a result for other ranks.
-static bool is_offered(const struct survivors *s, int slot, int n)
+static bool is_offered(const struct survivors *s, const struct gpsh_team_place *place, int n)
 {
-    return s->team && s->team->slot == slot && s->team->n == n &&
+    return s->team && memcmp(&s->team->place, place, sizeof *place) == 0 && s->team->n == n &&
            memcmp(s->team->pes, s->pes, (size_t)n * sizeof *s->pes) == 0;
 }
 
@@ -224,19 +223,18 @@ static int enter(struct survivors *s, const struct gpushmem_team_config *config)
 {
     const struct gpsh_vote *result = s->poll.mine;
     int n = living(s, result), status = 0;
-    const struct gpsh_team_slots slots = gpsh_team_free_slots();
-    if (!(slots.bits[result->slot / 64] >> result->slot % 64 & 1))
+    if (!gpsh_team_is_free(&result->place))
         return gpsh_fail(
             GPUSHMEM_ERR_STATE,
             "%s: the others' team has slot %d, which another team of this PE took: one "
             "that another thread made meanwhile, or one after a call of survivors "
             "that this PE gave up; destroy it, and call this again on all PEs",
-            s->what, result->slot);
-    if (!is_offered(s, result->slot, n)) {
+            s->what, result->place.slot);
+    if (!is_offered(s, &result->place, n)) {
         gpsh_team_delete(s->team);
         s->team = NULL;
         struct gpsh_team_terms mine; // joined already
-        status = gpsh_team_propose(result->slot, s->pes, n, &s->team, &mine);
+        status = gpsh_team_propose(&result->place, s->pes, n, &s->team, &mine);
     }
     if (status)
         return gpsh_fail_in(status, s->what);
@@ -246,12 +244,12 @@ static int enter(struct survivors *s, const struct gpushmem_team_config *config)
 
 static int poll_members(struct survivors *s, const struct gpushmem_team_config *config)
 {
-    const struct gpsh_team_slots slots = gpsh_team_free_slots();
+    const struct gpsh_team_free free_here = gpsh_team_free();
     struct gpsh_team *parent = s->parent;
     // One that failed, for a timeout perhaps, is repeated as the same call: others may be in it.
     uint64_t call = (uint64_t)(uint32_t)parent->handle << 32 | (parent->polls + 1);
     s->pes = calloc((size_t)parent->n, sizeof *s->pes);
-    int status = s->pes ? gpsh_poll_begin(&s->poll, call, &slots) : GPUSHMEM_ERR_NO_MEMORY;
+    int status = s->pes ? gpsh_poll_begin(&s->poll, call, &free_here) : GPUSHMEM_ERR_NO_MEMORY;
     if (status)
         return gpsh_fail(status, "%s: no host memory for %d PEs", s->what, parent->n);
     status = hold_poll(s);
@@ -268,12 +266,13 @@ int gpsh_team_survivors(struct gpsh_team *parent, const struct gpsh_team_plan *p
     struct survivors s = {.parent = parent, .what = plan->what};
     s.poll = (struct gpsh_poll){.me = parent->my_rank,
                                 .n = parent->n,
+                                .pe = gpsh_job()->my_pe,
                                 .bytes = gpsh_vote_bytes(gpsh_job()->n_pes),
                                 .ops = &poll_ops,
                                 .arg = &s};
     *out = GPUSHMEM_TEAM_INVALID;
-    if (plan->status)
-        refuse(&s, plan->status);
+    if (plan->call.status)
+        refuse(&s, (int)plan->call.status);
     pthread_mutex_lock(&lock);
     int status = poll_members(&s, &plan->config);
     pthread_mutex_unlock(&lock);

@@ -54,12 +54,11 @@ static void restart(struct gpsh_poll *poll)
 {
     struct gpsh_vote *mine = poll->mine;
     mine->phase = GPSH_VOTE_SET;
-    mine->status = poll->status;
-    mine->whose = mine->slot = -1;
-    mine->terms = (struct gpsh_team_terms){0};
+    mine->place = (struct gpsh_team_place){.slot = -1};
+    mine->terms = (struct gpsh_team_terms){.status = poll->status, .pe = poll->pe};
 }
 
-int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, const struct gpsh_team_slots *free_slots)
+int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, const struct gpsh_team_free *free_here)
 {
     size_t n = (size_t)poll->n;
     poll->mine = calloc(1, poll->bytes);
@@ -69,7 +68,7 @@ int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, const struct gpsh_tea
         return GPUSHMEM_ERR_NO_MEMORY;
     }
     poll->mine->call = call;
-    poll->mine->free = *free_slots;
+    poll->mine->free = *free_here;
     restart(poll);
     poll->mine->digest = digest_of(poll, poll->mine);
     return 0;
@@ -172,24 +171,25 @@ static const struct gpsh_vote *next_living(const struct gpsh_poll *poll, int *ra
     return *rank == poll->n ? NULL : *rank == poll->me ? poll->mine : vote_of(poll, *rank);
 }
 
-// The lowest slot that is free on all that live.
-static int choose_slot(const struct gpsh_poll *poll)
+// Where it is free on all that live.
+static struct gpsh_team_place choose_place(const struct gpsh_poll *poll)
 {
-    struct gpsh_team_slots slots = poll->mine->free;
+    struct gpsh_team_free all = poll->mine->free;
     const struct gpsh_vote *vote;
-    for (int rank = 0; (vote = next_living(poll, &rank)); rank++)
-        gpsh_team_slots_join(&slots, &vote->free);
-    return gpsh_team_slots_lowest(&slots);
+    int n = 0;
+    for (int rank = 0; (vote = next_living(poll, &rank)); rank++, n++)
+        gpsh_team_free_join(&all, &vote->free);
+    return gpsh_team_place(&all, n);
 }
 
 static void be_ready(struct gpsh_poll *poll)
 {
     struct gpsh_vote *mine = poll->mine;
-    mine->slot = choose_slot(poll);
+    mine->place = choose_place(poll);
     mine->phase = GPSH_VOTE_READY;
-    if (mine->slot < 0 && !mine->status)
-        mine->status = GPUSHMEM_ERR_NO_MEMORY;
-    if (!mine->status)
+    if (mine->place.slot < 0 && !mine->terms.status)
+        mine->terms.status = GPUSHMEM_ERR_NO_MEMORY;
+    if (!mine->terms.status)
         poll->ops->offer(poll->arg, mine);
 }
 
@@ -198,17 +198,9 @@ static void be_done(struct gpsh_poll *poll)
     struct gpsh_vote *mine = poll->mine;
     const struct gpsh_vote *vote;
     struct gpsh_team_terms all = {0};
-    int status = 0, whose = -1;
-    for (int rank = 0; (vote = next_living(poll, &rank)); rank++) {
-        gpsh_team_terms_join(&all, &vote->terms);
-        if (vote->status && !status) {
-            status = vote->status;
-            whose = rank;
-        }
-    }
+    for (int rank = 0; (vote = next_living(poll, &rank)); rank++)
+        gpsh_team_terms_join(&all, &vote->terms, true);
     mine->phase = GPSH_VOTE_DONE;
-    mine->status = status;
-    mine->whose = whose;
     mine->terms = all;
 }
 

@@ -20,12 +20,11 @@ struct gpsh_vote {
     uint64_t digest; // of all that follows: tells a vote of which only a part has arrived
     uint64_t call;   // the parent's handle << 32, and which call over it
     uint32_t phase;
-    int32_t status; // 0, or why that PE cannot take part; DONE: why there is no new team,
-    int32_t whose;  // and which rank is the cause
-    int32_t slot;   // from READY on; -1: none is free on all
-    struct gpsh_team_slots free;
-    struct gpsh_team_terms terms; // READY: this PE's in the slot; DONE: all, joined
-    uint64_t lost[];              // a bit for each rank
+    struct gpsh_team_place place; // from READY on: what is free on all
+    struct gpsh_team_free free;
+    // SET: only the status; READY: this PE's in the slot; DONE: all, joined
+    struct gpsh_team_terms terms;
+    uint64_t lost[]; // a bit for each rank
 };
 
 struct gpsh_poll_ops {
@@ -35,13 +34,12 @@ struct gpsh_poll_ops {
     bool (*is_lost)(void *arg, int rank);
     // Another rank says so.
     void (*found_lost)(void *arg, int rank, int by);
-    // Fills in what this PE offers for mine->slot and those that are not in mine->lost; or
-    // mine->status.
+    // Fills in this PE's terms for mine->place and those that are not in mine->lost.
     void (*offer)(void *arg, struct gpsh_vote *mine);
 };
 
 struct gpsh_poll {
-    int me, n;
+    int me, n, pe;
     size_t bytes; // of a vote
     const struct gpsh_poll_ops *ops;
     void *arg;
@@ -52,8 +50,7 @@ struct gpsh_poll {
 };
 
 // The poll is filled in up to `status`. GPUSHMEM_ERR_NO_MEMORY: nothing was allocated.
-int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call,
-                    const struct gpsh_team_slots *free_slots);
+int gpsh_poll_begin(struct gpsh_poll *poll, uint64_t call, const struct gpsh_team_free *free);
 void gpsh_poll_end(struct gpsh_poll *poll);
 
 enum gpsh_poll_step {

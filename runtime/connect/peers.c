@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bootstrap/agree.h"
@@ -28,6 +29,7 @@
 #include "memory/symmetric.h"
 #include "observe/board.h"
 
+enum { CONNECT_LAZILY, CONNECT_AT_INIT }; // GPUSHMEM_CONNECT
 enum { ABOUT_BYTES = 640, ATOMICS_BYTES = 224 };
 
 // What wiring up needs besides the state it fills.
@@ -64,12 +66,21 @@ static bool is_lost(void *arg, int pe)
            atomic_load(&gpsh_job()->peers[pe].error) != 0;
 }
 
+static bool is_whole_job_here(void)
+{
+    return gpsh_job()->boot->node_n_pes == gpsh_job()->n_pes;
+}
+
 // Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches
-// everybody.
+// everybody, or other nodes.
 static bool is_needed(const struct gpsh_transport_ops *ops)
 {
-    bool whole_job_here = gpsh_job()->boot->node_n_pes == gpsh_job()->n_pes;
-    if (!(ops->caps & GPSH_CAP_REMOTE_NODE) || !whole_job_here)
+    if (!(ops->caps & GPSH_CAP_REMOTE_NODE))
+        return true;
+    for (int i = 0; i < gpsh_net()->n_transports; i++)
+        if (gpsh_net()->transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
+            return false;
+    if (!is_whole_job_here())
         return true;
     if (gpsh_settings()->amo_agent == GPSH_AGENT_NIC)
         return true;
@@ -108,9 +119,12 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
         note_open_failure(w, ops->name);
         return 0;
     }
-    if (!status)
-        gpsh_net_state.n_transports++;
-    return status;
+    if (status)
+        return status;
+    const struct gpsh_transport *opened = gpsh_net()->transports[gpsh_net_state.n_transports++];
+    if (opened->static_refused[0])
+        gpsh_regions_spare_static(opened->static_refused);
+    return 0;
 }
 
 // Opens those of the list that are needed, and notes the others.
@@ -123,7 +137,8 @@ static int open_transports(struct wiring *w, const char *names, bool all)
     for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         const struct gpsh_transport_ops *ops = gpsh_transport_find(name);
         if (!ops) {
-            gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %s", name);
+            gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %s%s%s", name,
+                      GPSH_TRANSPORTS_SKIPPED[0] ? ": " : "", GPSH_TRANSPORTS_SKIPPED);
             note_open_failure(w, name);
             continue;
         }
@@ -179,7 +194,7 @@ static int publish(struct wiring *w, int my_status)
         .static_id = gpsh_regions_static_id(),
         .team_epoch = gpsh_settings()->team_epoch,
         .teams = (int32_t)gpsh_settings()->teams,
-        .stream_teams = (int32_t)gpsh_settings()->stream_teams,
+        .team_memory = gpsh_settings()->team_memory,
     };
     for (int r = 0; r < GPSH_REGIONS; r++)
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
@@ -210,12 +225,12 @@ static int publish(struct wiring *w, int my_status)
 static int check_collectives(const struct wiring *w, const struct gpsh_peer_blob *blob)
 {
     const struct gpsh_settings *settings = gpsh_settings();
-    if (blob->teams != settings->teams || blob->stream_teams != settings->stream_teams)
-        return gpsh_fail(
-            GPUSHMEM_ERR_PEER_DATA,
-            "PE %d has GPUSHMEM_TEAMS=%d and GPUSHMEM_STREAM_TEAMS=%d, this PE %" PRId64
-            " and %" PRId64 "; set them alike for all PEs",
-            blob->pe, blob->teams, blob->stream_teams, settings->teams, settings->stream_teams);
+    if (blob->teams != settings->teams || blob->team_memory != settings->team_memory)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d has GPUSHMEM_TEAMS=%d and GPUSHMEM_TEAM_MEMORY=%" PRIu64
+                         ", this PE %" PRId64 " and %" PRIu64 "; set them alike for all PEs",
+                         blob->pe, blob->teams, blob->team_memory, settings->teams,
+                         settings->team_memory);
     if (blob->team_epoch != settings->team_epoch)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d has GPUSHMEM_TEST_TEAM_EPOCH=%" PRId64 ", this PE %" PRId64
@@ -265,6 +280,15 @@ static int check_blob(const struct wiring *w, const struct gpsh_peer_blob *blob)
     return 0;
 }
 
+static int first_of_gpu(const struct gpsh_peer_blob *blobs, int pe)
+{
+    int first = 0;
+    while (first < pe && (blobs[first].node != blobs[pe].node || !blobs[pe].gpu[0] ||
+                          strcmp(blobs[first].gpu, blobs[pe].gpu) != 0))
+        first++;
+    return first;
+}
+
 static int collect(struct wiring *w)
 {
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
@@ -280,6 +304,7 @@ static int collect(struct wiring *w)
             return status;
         gpsh_job()->peers[pe].node = w->blobs[pe].node;
         gpsh_job()->peers[pe].node_pe = w->blobs[pe].node_pe;
+        gpsh_job()->peers[pe].gpu_pe = first_of_gpu(w->blobs, pe);
     }
     return 0;
 }
@@ -329,9 +354,21 @@ static int map_node(struct wiring *w)
     return status;
 }
 
+// Those of this PE, by every PE.
+static int open_spared(struct wiring *w)
+{
+    char names[64];
+    snprintf(names, sizeof names, "%s", w->spared);
+    int opened = open_transports(w, names, true);
+    int status = publish(w, opened);
+    if (!status && !opened)
+        status = collect(w);
+    return opened ? opened : status;
+}
+
 // GPUs of one node may not reach each other's memory. If that is so anywhere in the job, the
 // transports that were spared are opened after all, on every PE.
-static int open_spared(struct wiring *w, int my_status)
+static int open_for_gpus(struct wiring *w, int my_status)
 {
     enum { EVERY_HEAP_IS_MAPPED = 1 };
     uint32_t all, mine = EVERY_HEAP_IS_MAPPED;
@@ -339,15 +376,20 @@ static int open_spared(struct wiring *w, int my_status)
         if (!gpsh_heap()->mapped[GPSH_HEAP][pe])
             mine = 0;
     int status = gpsh_agree(gpsh_job()->boot, my_status, mine, &all);
-    if (status || all & EVERY_HEAP_IS_MAPPED)
-        return status;
-    char names[64];
-    snprintf(names, sizeof names, "%s", w->spared);
-    int opened = open_transports(w, names, true);
-    status = publish(w, opened);
-    if (!status && !opened)
-        status = collect(w);
-    return opened ? opened : status;
+    return status || all & EVERY_HEAP_IS_MAPPED ? status : open_spared(w);
+}
+
+// Whether one way to other nodes is open on every PE: all read the same, and decide alike.
+static bool has_common_way(const struct wiring *w)
+{
+    for (int i = 0; gpsh_transports[i]; i++) {
+        bool common = gpsh_transports[i]->caps & GPSH_CAP_REMOTE_NODE;
+        for (int pe = 0; pe < gpsh_job()->n_pes && common; pe++)
+            common = gpsh_peer_blob_find(&w->blobs[pe], gpsh_transports[i]->name);
+        if (common)
+            return true;
+    }
+    return false;
 }
 
 // Agents for atomics, which every PE then publishes as well.
@@ -379,7 +421,7 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
     return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
                      "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
-                     "other nodes need verbs and an RDMA device",
+                     "other nodes need ofi, or verbs and an RDMA device",
                      pe, theirs->hostname, gpsh_settings()->transports, open, w->open_failures,
                      close);
 }
@@ -412,6 +454,33 @@ static int connect_peer(struct wiring *w, int pe)
     if (peer->data < 0)
         return unreachable(w, pe, why);
     peer->amo = (int8_t)nic;
+    return 0;
+}
+
+static bool uses(const struct gpsh_peer *peer, int transport)
+{
+    return peer->data == transport || peer->amo == transport;
+}
+
+// GPUSHMEM_CONNECT=init. All are begun before any is waited for.
+static int establish_all(void)
+{
+    const struct timespec nap = {.tv_nsec = 100000};
+    int n_pes = gpsh_job()->n_pes, n = n_pes * gpsh_net()->n_transports, left;
+    do {
+        left = 0;
+        for (int i = 0; i < n; i++) {
+            struct gpsh_transport *t = gpsh_net()->transports[i / n_pes];
+            if (!t->ops->establish || !uses(&gpsh_job()->peers[i % n_pes], i / n_pes))
+                continue;
+            int status = t->ops->establish(t, i % n_pes);
+            if (status < 0)
+                return status;
+            left += status == 0;
+        }
+        if (left)
+            nanosleep(&nap, NULL);
+    } while (left);
     return 0;
 }
 
@@ -486,11 +555,14 @@ static int wire(struct wiring *w, int my_status)
         status = collect(w);
     if (status)
         return status; // all PEs see what is wrong with the blobs
+    if (!is_whole_job_here() && !has_common_way(w))
+        status = open_spared(w);
+    if (status)
+        return status;
     settle_static(w);
     status = map_node(w);
-    if (gpsh_heap()->device && gpsh_job()->boot->node_n_pes == gpsh_job()->n_pes &&
-        gpsh_job()->n_pes > 1) {
-        status = open_spared(w, status);
+    if (gpsh_heap()->device && is_whole_job_here() && gpsh_job()->n_pes > 1) {
+        status = open_for_gpus(w, status);
         if (status)
             return status; // everybody's
     }
@@ -498,6 +570,8 @@ static int wire(struct wiring *w, int my_status)
         status = serve_atomics(w, status);
     for (int pe = 0; pe < gpsh_job()->n_pes && !status; pe++)
         status = connect_peer(w, pe);
+    if (!status && gpsh_settings()->connect == CONNECT_AT_INIT)
+        status = establish_all();
     uint32_t reach = 0;
     status =
         gpsh_agree(gpsh_job()->boot, status, status ? 0 : gpsh_atomics_reach(w->blobs), &reach);

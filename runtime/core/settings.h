@@ -53,6 +53,7 @@ enum gpsh_huge_pages {
     GPSH_PAGES_1G
 };
 enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
+enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };
 
 // ---- The table ----
 

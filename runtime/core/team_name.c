@@ -5,10 +5,10 @@
 
 struct gpsh_team_name gpsh_team_name(gpushmem_team_t team)
 {
-    static const char *const predefined[] = {[GPUSHMEM_TEAM_WORLD] = "WORLD",
-                                             [GPUSHMEM_TEAM_SHARED] = "SHARED",
-                                             [GPUSHMEM_TEAM_NODE] = "NODE",
-                                             [GPUSHMEM_TEAM_SAME_RANK] = "SAME_RANK"};
+    static const char *const predefined[] = {
+        [GPUSHMEM_TEAM_WORLD] = "WORLD",       [GPUSHMEM_TEAM_SHARED] = "SHARED",
+        [GPUSHMEM_TEAM_NODE] = "NODE",         [GPUSHMEM_TEAM_SAME_RANK] = "SAME_RANK",
+        [GPUSHMEM_TEAM_SAME_GPU] = "SAME_GPU", [GPUSHMEM_TEAM_GPU_LEADERS] = "GPU_LEADERS"};
     struct gpsh_team_name name;
     if (team >= 0 && (size_t)team < sizeof predefined / sizeof predefined[0])
         snprintf(name.text, sizeof name.text, "GPUSHMEM_TEAM_%s", predefined[team]);

@@ -89,6 +89,13 @@ static int adopt(gpsh_cu_context context)
     return 0;
 }
 
+static int preferred = -1;
+
+void gpsh_gpu_prefer(int ordinal)
+{
+    preferred = ordinal;
+}
+
 static int choose(int node_pe)
 {
     int count = 0;
@@ -96,7 +103,11 @@ static int choose(int node_pe)
     if (code || count < 1)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                          "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES set to nothing?");
-    gpsh_gpu.ordinal = node_pe % count;
+    if (preferred >= count)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "the program asks for GPU %d; this process sees GPUs 0 to %d", preferred,
+                         count - 1);
+    gpsh_gpu.ordinal = preferred >= 0 ? preferred : node_pe % count;
     code = gpsh_cu.device_get(&gpsh_gpu.device, gpsh_gpu.ordinal);
     if (!code)
         code = gpsh_cu.primary_retain(&gpsh_gpu.context, gpsh_gpu.device);
@@ -116,7 +127,7 @@ static int open_context(void *node_pe)
     gpsh_gpu = (struct gpsh_gpu){.ordinal = -1};
     gpsh_cu_context current = NULL;
     gpsh_cu.context_current(&current);
-    return current ? adopt(current) : choose(*(int *)node_pe);
+    return current && preferred < 0 ? adopt(current) : choose(*(int *)node_pe);
 }
 
 int gpsh_gpu_open(int node_pe)
@@ -155,8 +166,8 @@ bool gpsh_gpu_would_choose(void)
         gpsh_clear_error();
         return false;
     }
-    return !gpsh_cu.device_count(&count) && count > 0 && !gpsh_cu.context_current(&current) &&
-           !current;
+    return preferred < 0 && !gpsh_cu.device_count(&count) && count > 0 &&
+           !gpsh_cu.context_current(&current) && !current;
 }
 
 uint64_t gpsh_gpu_room(int node_pes)

@@ -26,6 +26,8 @@ extern struct gpsh_gpu gpsh_gpu;
 // this thread's current one, so that the program's kernels run where its heap is.
 // GPUSHMEM_ERR_UNSUPPORTED with a sentence where no GPU can be used.
 int gpsh_gpu_open(int node_pe);
+// The program names the GPU, for the next gpsh_gpu_open; -1: it does not.
+void gpsh_gpu_prefer(int ordinal);
 // True where gpsh_gpu_open would choose a GPU: there is one, and none is current in this thread.
 bool gpsh_gpu_would_choose(void);
 // Bytes of the opened GPU that are free now, divided among those of the node's PEs that may share

@@ -159,8 +159,6 @@ static bool amo_without_kernel(struct gpu_queue *q, void *word, const struct gps
                                uint64_t *result, gpsh_cu_result *code)
 {
     gpsh_cu_ptr at = (gpsh_cu_ptr)(uintptr_t)word;
-    if (op->amo == GPSH_AMO_FETCH && result)
-        *result = 0; // a copy of 4 bytes leaves the others
     if (op->amo == GPSH_AMO_SET && op->width == 8)
         *code = gpsh_cu.stream_write64(q->stream, at, op->operand, 0);
     else if (op->amo == GPSH_AMO_FETCH && result)

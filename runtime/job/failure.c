@@ -57,7 +57,7 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     struct gpsh_peer *peer = peer_of(pe);
     bool first = peer && !atomic_load(&peer->error);
     if (first) {
-        snprintf(peer->reason, sizeof peer->reason, "%s", why);
+        gpsh_peer_because(peer, why);
         atomic_compare_exchange_strong(&peer->error, &none, code);
         atomic_store(&gpsh_job_state.failed_pe, pe);
         atomic_fetch_add(&gpsh_job_state.failures, 1);
@@ -77,7 +77,7 @@ void gpsh_peer_unreachable(int pe, const char *why)
     struct gpsh_peer *peer = peer_of(pe);
     bool first = peer && !peer->unreachable && !atomic_load(&peer->error);
     if (first) {
-        snprintf(peer->reason, sizeof peer->reason, "%s", why);
+        gpsh_peer_because(peer, why);
         peer->unreachable = true;
     }
     pthread_mutex_unlock(&failure_lock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job/job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/cpu.h"
@@ -27,7 +28,7 @@ int gpsh_job_open(void)
     if (!job->peers)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the tables of %d PEs", job->n_pes);
     for (int pe = 0; pe < job->n_pes; pe++)
-        job->peers[pe] = (struct gpsh_peer){.data = -1, .amo = -1, .device = -1};
+        job->peers[pe] = (struct gpsh_peer){.data = -1, .amo = -1, .device = -1, .reason = ""};
     return 0;
 }
 
@@ -41,8 +42,32 @@ void gpsh_job_departures(const _Atomic uint64_t *departed)
     job->departed = departed;
 }
 
+// Few PEs are lost, of how many there may be.
+void gpsh_peer_because(struct gpsh_peer *peer, const char *why)
+{
+    struct gpsh_peer_reason *reason = malloc(sizeof *reason);
+    if (!reason) {
+        peer->reason = "no memory for the reason";
+        return;
+    }
+    reason->before = peer->reasons;
+    snprintf(reason->text, sizeof reason->text, "%s", why);
+    peer->reasons = reason;
+    peer->reason = reason->text;
+}
+
+static void forget_reasons(struct gpsh_peer *peer)
+{
+    for (struct gpsh_peer_reason *reason = peer->reasons, *before; reason; reason = before) {
+        before = reason->before;
+        free(reason);
+    }
+}
+
 void gpsh_job_close(void)
 {
+    for (int pe = 0; job->peers && pe < job->n_pes; pe++)
+        forget_reasons(&job->peers[pe]);
     free(job->peers);
     job->peers = NULL;
     job->n_pes = 0;

@@ -24,6 +24,7 @@ struct gpsh_peer {
     bool same_node;
     int node;             // smallest PE of its node
     int node_pe;          // its position among the PEs of its node
+    int gpu_pe;           // smallest PE whose heap is on the same GPU; itself without one
     uint64_t heap_room;   // address space that its heap is mapped with here
     uint64_t heap_mapped; // of a heap in GPU memory, what is mapped here
     int pid;           // of a PE of this node, as seen from here; 0: another node's, or not visible
@@ -31,7 +32,14 @@ struct gpsh_peer {
     int device;        // GPU ordinal of its heap as the peer sees it, -1: host heap
     bool unreachable;  // by trouble of this PE's own, which has been told
     bool reminded; // it has acknowledged that this PE leaves, and was told again (comm/depart.c)
-    char reason[GPSH_REASON_BYTES]; // sentence that goes with error, or this PE's own trouble
+    // Sentence that goes with error, or this PE's own trouble: set by gpsh_peer_because, else ""
+    const char *reason;
+    struct gpsh_peer_reason *reasons; // its memory
+};
+
+struct gpsh_peer_reason {
+    struct gpsh_peer_reason *before; // others may still read that one
+    char text[GPSH_REASON_BYTES];
 };
 
 // What each PE says of itself at init, a bit each: what they agree on is what holds for all.
@@ -74,6 +82,7 @@ int gpsh_job_open(void);
 void gpsh_job_outlives(bool outlives);
 void gpsh_job_departures(const _Atomic uint64_t *departed);
 void gpsh_job_close(void);
+void gpsh_peer_because(struct gpsh_peer *peer, const char *why);
 // In the child of a fork: the PE is its parent.
 void gpsh_job_fork(int parent);
 

@@ -41,6 +41,9 @@ struct gpsh_control {
     } growth[2];
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];
+    // The processor on which this PE's first thread was seen last, plus 1; 0: not yet
+    // (progress/cores.c).
+    _Alignas(64) _Atomic int32_t cpu;
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
     // them come three times as many words for transports: see gpsh_transport_env.notes.
     // Then come the words of the teams: gpsh_control_team.

@@ -130,7 +130,7 @@ int gpsh_gpu_region_map(int pe, int fd, uint64_t bytes, uint64_t *room)
     }
     if (status != GPUSHMEM_ERR_UNREACHABLE)
         return status;
-    snprintf(peer->reason, sizeof peer->reason, "%s", gpsh_last_error());
+    gpsh_peer_because(peer, gpsh_last_error());
     GPSH_LOG(INFO, "heap", "%s", gpsh_last_error());
     return 0;
 }

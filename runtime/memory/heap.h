@@ -15,8 +15,9 @@
 
 struct gpsh_heap {
     // What the fast paths read comes first. PEs that they serve: all; none with GPUSHMEM_CHECK=1,
-    // where the slow paths look at the blocks as well, and none while the library is not
-    // initialised, so that one comparison rejects both a bad PE number and a call before init.
+    // where the slow paths look at the blocks as well, none with GPUSHMEM_STATS=1, where they
+    // count, and none while the library is not initialised, so that one comparison rejects both a
+    // bad PE number and a call before init.
     int quick_pes;
     bool device; // it is in GPU memory
     bool grows;  // exhausted, it becomes larger, on all PEs
@@ -78,8 +79,8 @@ static inline bool gpsh_in_user_heap(uint64_t offset, uint64_t bytes)
 }
 
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
-// argument, no mapping, or GPUSHMEM_CHECK=1): then the slow path finds out which, and goes on or
-// says so.
+// argument, no mapping, GPUSHMEM_CHECK=1 or GPUSHMEM_STATS=1): then the slow path finds out
+// which, and goes on or says so.
 static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
 {
     uint64_t offset = (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh_heap()->base);

@@ -189,7 +189,7 @@ static int create_heap(void)
 
 static int create_static(void)
 {
-    int status = gpsh_statics_share(&statics);
+    int status = gpsh_statics_share(gpsh_heap()->device ? 0 : regions[GPSH_HEAP].bytes, &statics);
     if (!status && statics->base)
         regions[GPSH_STATIC] = (struct gpsh_symmetric){.base = statics->alias,
                                                        .bytes = statics->bytes,
@@ -359,6 +359,12 @@ void gpsh_regions_buffer_release(struct gpsh_region *region)
 uint64_t gpsh_regions_static_id(void)
 {
     return regions[GPSH_STATIC].base ? statics->id : 0;
+}
+
+void gpsh_regions_spare_static(const char *why)
+{
+    gpsh_statics_refuse(why);
+    regions[GPSH_STATIC] = (struct gpsh_symmetric){.fd = -1}; // the process keeps it
 }
 
 void gpsh_regions_use_static(const char *why_not)

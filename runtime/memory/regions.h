@@ -54,6 +54,8 @@ void gpsh_regions_unmap_peers(void);
 // be of one program and size, it is symmetric; else `why_not` is what users are told. Before
 // mapping.
 uint64_t gpsh_regions_static_id(void);
+// A transport cannot serve this PE's: it is not shared. Before that is published.
+void gpsh_regions_spare_static(const char *why);
 void gpsh_regions_use_static(const char *why_not);
 
 // Copies where either side may be heap memory (host memory, or GPU memory once the heap is there).

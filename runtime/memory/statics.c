@@ -19,12 +19,13 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory_file.h"
+#include "job/job.h"
+#include "memory/memory_limit.h"
 #include "memory/statics_image.h"
 
-// A NIC pins what is shared: by itself the library does so up to this size only.
-#define AUTO_BYTES (UINT64_C(1) << 30)
-
-enum { STEP_BYTES = 1 << 16 }; // what is copied before it is mapped: short, for other threads' sake
+// What is copied before it is mapped, and what is mapped at once where nothing has to be copied:
+// short, for other threads' sake.
+enum { STEP_BYTES = 1 << 16, EMPTY_STEP_BYTES = 1 << 24 };
 
 static struct gpsh_statics statics = {.fd = -1};
 static uint64_t shared_bytes; // from `base`; less than statics.bytes after a failure half-way
@@ -55,20 +56,44 @@ static int share_step(char *at, size_t bytes, off_t offset, bool in_use)
     return mapped == (long)(uintptr_t)at ? 0 : errno;
 }
 
-// Whether any of the pages was ever touched: a large array that nobody has used stays empty.
-static bool is_in_use(int pagemap, const char *at, size_t bytes)
+// The pages from `at` on that nobody has ever touched, up to `bytes`: they stay empty. An array of
+// gigabytes costs what the program uses of it.
+static size_t untouched_bytes(int pagemap, const char *at, size_t bytes)
 {
-    enum { PAGES = STEP_BYTES / 4096 };
-    uint64_t entries[PAGES];
+    enum { ENTRIES = 512 };
+    uint64_t entries[ENTRIES];
     const uint64_t present_or_swapped = UINT64_C(3) << 62;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), want = bytes / page * sizeof entries[0];
-    off_t offset = (off_t)((uintptr_t)at / page * sizeof entries[0]);
-    if (pagemap < 0 || pread(pagemap, entries, want, offset) != (ssize_t)want)
-        return true;
-    for (size_t i = 0; i < bytes / page; i++)
-        if (entries[i] & present_or_swapped)
-            return true;
-    return false;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 0, read = STEP_BYTES / 4096;
+    while (n < bytes / page) {
+        size_t want = bytes / page - n < read ? bytes / page - n : read;
+        off_t offset = (off_t)(((uintptr_t)at / page + n) * sizeof entries[0]);
+        if (pread(pagemap, entries, want * sizeof entries[0], offset) !=
+            (ssize_t)(want * sizeof entries[0]))
+            return n * page;
+        for (size_t i = 0; i < want; i++)
+            if (entries[i] & present_or_swapped)
+                return (n + i) * page;
+        n += want;
+        read = ENTRIES;
+    }
+    return n * page;
+}
+
+// The next step of it: what may hold something is copied, what nobody has touched is not.
+static int share_next(const struct gpsh_statics_image *image, int pagemap)
+{
+    uint64_t at = shared_bytes, left = image->bytes - at;
+    uint64_t empty = left < EMPTY_STEP_BYTES ? left : EMPTY_STEP_BYTES;
+    uint64_t step = left < STEP_BYTES ? left : STEP_BYTES;
+    empty = at < image->file_bytes || pagemap < 0
+                ? 0
+                : untouched_bytes(pagemap, image->base + at, empty);
+    bool in_use = empty < step;
+    step = in_use ? step : empty;
+    int error = share_step(image->base + at, step, (off_t)at, in_use);
+    if (!error)
+        shared_bytes = at + step;
+    return error;
 }
 
 static int share_all(const struct gpsh_statics_image *image)
@@ -77,13 +102,8 @@ static int share_all(const struct gpsh_statics_image *image)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old); // handlers may write to static data
-    for (uint64_t at = 0; at < image->bytes && !error; at += STEP_BYTES) {
-        size_t bytes = image->bytes - at < STEP_BYTES ? image->bytes - at : STEP_BYTES;
-        bool in_use = at < image->file_bytes || is_in_use(pagemap, image->base + at, bytes);
-        error = share_step(image->base + at, bytes, (off_t)at, in_use);
-        if (!error)
-            shared_bytes = at + bytes;
-    }
+    while (shared_bytes < image->bytes && !error)
+        error = share_next(image, pagemap);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (pagemap >= 0)
         close(pagemap);
@@ -109,8 +129,11 @@ static int share(const struct gpsh_statics_image *image)
         close(fd);
     }
     if (error)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%" PRIu64 " bytes could not be shared (%s)",
-                         image->bytes, strerror(error));
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "its %" PRIu64 "M could not be shared (%s)%s",
+                         image->bytes >> 20, strerror(error),
+                         error == ENOMEM  ? "; raise the limit of address space (ulimit -v)"
+                         : error == EFBIG ? "; raise the limit of file sizes (ulimit -f)"
+                                          : "");
     statics.alias = alias;
     statics.id = image->id;
     GPSH_LOG(INFO, "heap", "%" PRIu64 " KiB of static data at %p are symmetric, in %" PRIu64 " us",
@@ -118,22 +141,36 @@ static int share(const struct gpsh_statics_image *image)
     return 0;
 }
 
-static int try_share(void)
+// NICs pin all of what is shared, touched or not: then it has to fit beside the heap into what this
+// PE may have of its node's memory. PEs of one node map each other's, which costs nothing.
+static int check_pinned(const struct gpsh_statics_image *image, uint64_t heap_bytes)
+{
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
+    uint64_t share = gpsh_memory_limit() / (uint64_t)boot->node_n_pes;
+    uint64_t room = share > heap_bytes ? share - heap_bytes : 0;
+    if (boot->node_n_pes == gpsh_job()->n_pes || image->bytes <= room)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                     "it has %" PRIu64 "M, which NICs pin, more than the %" PRIu64
+                     "M that each PE of the node has for it beside its heap; start fewer PEs "
+                     "there, lower GPUSHMEM_HEAP_SIZE, or set GPUSHMEM_STATIC_DATA=on to share "
+                     "it all the same",
+                     image->bytes >> 20, room >> 20);
+}
+
+static int try_share(uint64_t heap_bytes)
 {
     bool demanded = gpsh_settings()->static_data == GPSH_STATIC_DATA_ON;
     struct gpsh_statics_image image;
     int status = forks_noticed ? gpsh_statics_image_find(&image)
                                : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                                            "no memory was left to notice forks of the process");
-    if (!status && image.bytes > AUTO_BYTES && !demanded)
-        status = gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
-                           "it has %" PRIu64 "M, more than the %lluM that are shared by default "
-                           "(GPUSHMEM_STATIC_DATA=on shares it)",
-                           image.bytes >> 20, (unsigned long long)AUTO_BYTES >> 20);
+    if (!status && !demanded)
+        status = check_pinned(&image, heap_bytes);
     return status ? status : share(&image);
 }
 
-int gpsh_statics_share(const struct gpsh_statics **out)
+int gpsh_statics_share(uint64_t heap_bytes, const struct gpsh_statics **out)
 {
     static const struct gpsh_statics none = {.fd = -1};
     *out = &none;
@@ -141,7 +178,7 @@ int gpsh_statics_share(const struct gpsh_statics **out)
         gpsh_statics_refuse("GPUSHMEM_STATIC_DATA=off");
         return 0;
     }
-    int status = statics.alias ? 0 : try_share();
+    int status = statics.alias ? 0 : try_share(heap_bytes);
     if (!status) {
         *out = &statics;
         gpsh_statics_refuse("");

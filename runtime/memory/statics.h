@@ -15,8 +15,8 @@ struct gpsh_statics {
 };
 
 // Shares them if they are not yet, as GPUSHMEM_STATIC_DATA says: 0, and NULL in `base` with a
-// reason (gpsh_statics_why) if that is impossible and not demanded.
-int gpsh_statics_share(const struct gpsh_statics **out);
+// reason (gpsh_statics_why) if that is impossible and not demanded. heap_bytes: of this PE's heap.
+int gpsh_statics_share(uint64_t heap_bytes, const struct gpsh_statics **out);
 
 // Why static data is not symmetric, as the end of a sentence; "" if it is.
 const char *gpsh_statics_why(void);

@@ -28,7 +28,7 @@ static int check_fits(uint64_t bytes, uint64_t reserved, int node_pes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%" PRIu64 "M of memory for the %d PEs of this node is less than the "
                          "library and a heap of 1M for each need; start fewer, or lower "
-                         "GPUSHMEM_TEAMS and GPUSHMEM_STREAM_TEAMS",
+                         "GPUSHMEM_TEAM_MEMORY",
                          limit >> 20, node_pes);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                      "GPUSHMEM_HEAP_SIZE: %" PRIu64

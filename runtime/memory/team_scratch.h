@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that belongs to team slots: the same on every PE, so that members need not tell each
-// other where it is. docs/design/teams.md.
+// The memory of teams, which lies at the same place on each member. docs/design/teams.md.
 #ifndef GPSH_TEAM_SCRATCH_H
 #define GPSH_TEAM_SCRATCH_H
 
@@ -16,54 +15,39 @@
 
 // ---- In the heap, after what the program has: for kernels and streams ----
 
+// In units, of which a team takes as many as its members need when it is made.
 enum {
     // the words of the device barrier over all PEs, which come first
     GPSH_DEVICE_SYNC_BYTES = 4096,
+    GPSH_SCRATCH_UNITS = 512,
 };
-
-static inline uint64_t gpsh_stream_teams(const struct gpsh_settings *settings)
-{
-    int64_t teams = settings->teams, stream_teams = settings->stream_teams;
-    return (uint64_t)(stream_teams < teams ? stream_teams : teams);
-}
-
-// Of each slot, and that of the first ones, GPUSHMEM_STREAM_TEAMS, beside it.
-static inline uint64_t gpsh_team_kernel_bytes(void)
-{
-    return gpushmem_coll_kernel_bytes(gpsh_job()->boot->n_pes);
-}
-static inline uint64_t gpsh_team_stream_bytes(void)
-{
-    return gpushmem_coll_stream_bytes(gpsh_job()->boot->n_pes);
-}
 
 // All of it, in bytes: a multiple of 4096.
 static inline uint64_t gpsh_heap_reserved(const struct gpsh_settings *settings)
 {
-    uint64_t bytes = GPSH_DEVICE_SYNC_BYTES +
-                     gpsh_stream_teams(settings) * gpsh_team_stream_bytes() +
-                     (uint64_t)settings->teams * gpsh_team_kernel_bytes();
-    return (bytes + 4095) & ~(uint64_t)4095;
+    return (uint64_t)settings->team_memory / 4096 * 4096;
 }
 
-// Offsets of a slot's parts from the beginning of what is reserved.
-static inline uint64_t gpsh_stream_scratch(int slot)
+// Bytes of a unit: a multiple of 128.
+static inline uint64_t gpsh_scratch_unit(const struct gpsh_settings *settings)
 {
-    return GPSH_DEVICE_SYNC_BYTES + (uint64_t)slot * gpsh_team_stream_bytes();
+    return (gpsh_heap_reserved(settings) - GPSH_DEVICE_SYNC_BYTES) / GPSH_SCRATCH_UNITS / 128 * 128;
 }
 
-static inline uint64_t gpsh_kernel_scratch(const struct gpsh_settings *settings, int slot)
-{
-    return gpsh_stream_scratch((int)gpsh_stream_teams(settings)) +
-           (uint64_t)slot * gpsh_team_kernel_bytes();
-}
+// What a team has, for kernels and for streams: offsets from the beginning of what is reserved, 0:
+// nothing.
+struct gpsh_scratch {
+    uint64_t kernels, streams;
+    int room; // of how many members
+};
 
 // ---- In the control region, in host memory: for operations of the host ----
 
 enum { GPSH_TEAM_ROUNDS = 32, GPSH_TEAM_LINE_DATA = 56, GPSH_TEAM_ROOM = 3776 };
+enum { GPSH_TEAM_RING = 32 };
 
 // Each word and each piece of data exists twice, for odd and even epochs: a PE may be one operation
-// ahead of another one, but not two. After the struct come 2 * gpsh_team_room() bytes of data.
+// ahead of another one, but not two.
 struct gpsh_team_words {
     // What this PE shows in epoch e is in own[e % 2]: the others look here. Up to
     // GPSH_TEAM_LINE_DATA bytes of data come with the word in one cache line.
@@ -71,41 +55,61 @@ struct gpsh_team_words {
         _Alignas(64) _Atomic uint64_t epoch;
         char data[GPSH_TEAM_LINE_DATA];
     } own[2];
+    // What this PE sends as root of a flat team's small broadcasts, in turn: it goes on before the
+    // others have come. And the epoch of the last such broadcast that it has heard itself.
+    struct {
+        _Alignas(64) _Atomic uint64_t epoch;
+        char data[GPSH_TEAM_LINE_DATA];
+    } sent[GPSH_TEAM_RING];
+    _Alignas(64) _Atomic uint64_t heard;
     // Those of the member of rank 0: members that wait in a flat meeting sleep by this.
     struct gpsh_bell bell;
     // What another PE sends in round r of epoch e: it comes with arrived[r][e % 2].
     _Atomic uint64_t arrived[GPSH_TEAM_ROUNDS][2];
 };
 
-// Bytes of data per epoch: room for 8 bytes of each member at least.
-static inline size_t gpsh_team_room(int n_pes)
+// Bytes of data per epoch of a team of n: room for 8 bytes of each member at least. The predefined
+// teams have as much as one of all PEs.
+static inline size_t gpsh_team_room(int n)
 {
-    size_t least = ((size_t)n_pes * 8 + 63) / 64 * 64;
+    size_t least = ((size_t)n * 8 + 63) / 64 * 64;
     return least > GPSH_TEAM_ROOM ? least : GPSH_TEAM_ROOM;
 }
 
-// Where they begin for epochs that are even, or odd.
-static inline char *gpsh_team_data(struct gpsh_team_words *words, unsigned side)
+// The others have that of slots which follow each other: with two counters of each member
+// (comm/team_exchange.h), so at most GPSH_TEAM_MOST_SLOTS.
+enum { GPSH_TEAM_MOST_SLOTS = 64 };
+static inline size_t gpsh_slot_room(int n_pes)
 {
-    return (char *)(words + 1) + side * gpsh_team_room(gpsh_job()->n_pes);
+    const int share = GPSH_TEAM_MOST_SLOTS / 2;
+    return gpsh_team_room((n_pes + share - 1) / share);
 }
 
-static inline size_t gpsh_team_words_bytes(int n_pes)
+static inline int gpsh_slots_of(int n_pes, int n)
 {
-    return sizeof(struct gpsh_team_words) + 2 * gpsh_team_room(n_pes);
+    size_t slot = gpsh_slot_room(n_pes);
+    return (int)((gpsh_team_room(2 * n) + slot - 1) / slot);
 }
 
-// Offset of a slot's words in the control region of a job of n PEs; of a slot that is one too many:
-// the size of it all.
+// Offset of a slot's words in the control region of a job of n PEs.
 static inline uint64_t gpsh_control_team(int n_pes, int slot)
 {
     uint64_t first = (gpsh_control_bytes(n_pes) + 63) / 64 * 64;
-    return first + (uint64_t)slot * gpsh_team_words_bytes(n_pes);
+    return first + (uint64_t)slot * sizeof(struct gpsh_team_words);
+}
+
+// Of its data, which is twice its room; of a slot that is one too many: the end of it all.
+static inline uint64_t gpsh_control_data(int n_pes, const struct gpsh_settings *settings, int slot)
+{
+    int predefined = slot < GPUSHMEM_TEAM_PREDEFINED ? slot : +GPUSHMEM_TEAM_PREDEFINED;
+    return gpsh_control_team(n_pes, (int)settings->teams) +
+           2 * (uint64_t)predefined * gpsh_team_room(n_pes) +
+           2 * (uint64_t)(slot - predefined) * gpsh_slot_room(n_pes);
 }
 
 // After all slots: what this PE shows the others when members of a team look for those that are
 // left (comm/vote.h).
-enum { GPSH_VOTE_HEAD_BYTES = 128 };
+enum { GPSH_VOTE_HEAD_BYTES = 192 };
 static inline uint64_t gpsh_vote_bytes(int n)
 {
     return GPSH_VOTE_HEAD_BYTES + ((uint64_t)n + 511) / 512 * 64;
@@ -113,7 +117,7 @@ static inline uint64_t gpsh_vote_bytes(int n)
 
 static inline uint64_t gpsh_control_vote(int n_pes, const struct gpsh_settings *settings)
 {
-    return gpsh_control_team(n_pes, (int)settings->teams);
+    return gpsh_control_data(n_pes, settings, (int)settings->teams);
 }
 
 // Of the whole control region.

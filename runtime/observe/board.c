@@ -39,7 +39,8 @@ static struct gpsh_sheet sheet_of(const struct gpsh_board_owner *owner)
                                .n_contexts = owner->n_contexts,
                                .n_channels = owner->n_channels,
                                .n_proxies = owner->n_proxies,
-                               .n_pes = owner->n_pes};
+                               .n_pes = owner->n_pes,
+                               .counts_direct = owner->counts_direct};
     gpsh_sheet_plan(&sheet, sizeof(struct gpsh_board));
     return sheet;
 }
@@ -68,6 +69,9 @@ int gpsh_board_open(const struct gpsh_board_owner *owner)
     board.shown = board.fd < 0 ? NULL : board_map(board.fd, board.bytes);
     if (board.shown) {
         board_fill(board.shown, owner);
+        if (owner->counts_direct)
+            gpsh_direct_counts = (struct gpsh_direct_counts){
+                (char *)board.shown + board.shown->sheet.direct, board.shown->sheet.flow_stride};
         return 0;
     }
     int error = errno;
@@ -79,6 +83,7 @@ int gpsh_board_open(const struct gpsh_board_owner *owner)
 
 void gpsh_board_close(void)
 {
+    gpsh_direct_counts.flows = NULL;
     if (board.shown) {
         board.shown->magic = 0; // for readers that have it open
         munmap(board.shown, board.bytes);

@@ -15,7 +15,7 @@
 #define GPSH_BOARD_NAME  "gpushmem-board"
 #define GPSH_BOARD_MAGIC UINT64_C(0x64726f6268737067)
 
-enum { GPSH_BOARD_VERSION = 3, GPSH_BOARD_WAITS = 16 };
+enum { GPSH_BOARD_VERSION = 4, GPSH_BOARD_WAITS = 16 };
 
 // What has to happen for a wait to end.
 enum gpsh_awaited {
@@ -65,6 +65,7 @@ struct gpsh_board_owner {
     const char *job;
     int n_rings, n_contexts; // the last rings are for contexts
     int n_channels, n_proxies;
+    bool counts_direct;
 };
 int gpsh_board_open(const struct gpsh_board_owner *owner);
 void gpsh_board_close(void);

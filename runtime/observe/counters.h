@@ -20,17 +20,21 @@ struct gpsh_ring_counters {
     uint64_t peak;                  // most commands read and not complete, at the end of a pass
 };
 
+// Who loads and stores on the memory of a mapped PE.
+enum gpsh_direct_by { GPSH_DIRECT_HOST, GPSH_DIRECT_KERNELS, GPSH_DIRECT_KINDS };
+
 // Where they are. Offsets count from the beginning of the board.
 enum { GPSH_SHEET_TRANSPORTS = 4, GPSH_SHEET_NAME = 16 };
 struct gpsh_sheet {
     int32_t n_rings, n_contexts; // the last rings are for contexts
     int32_t n_channels, n_proxies;
     int32_t n_pes;
-    int32_t unused;
-    uint64_t rings;       // struct gpsh_ring_counters [n_rings]
-    uint64_t flows;       // [GPSH_SHEET_TRANSPORTS][n_channels] of flow_stride bytes, each
-    uint64_t flow_stride; // struct gpsh_flow [n_pes]
-    uint64_t bytes;       // of all that, and what comes before
+    int32_t counts_direct; // 1: loads and stores on mapped memory have rows as well
+    uint64_t rings;        // struct gpsh_ring_counters [n_rings]
+    uint64_t flows;        // [GPSH_SHEET_TRANSPORTS][n_channels] of flow_stride bytes, each
+    uint64_t flow_stride;  // struct gpsh_flow [n_pes]
+    uint64_t direct;       // [GPSH_DIRECT_KINDS] of flow_stride bytes, each
+    uint64_t bytes;        // of all that, and what comes before
     // "": that transport is not in use
     char transports[GPSH_SHEET_TRANSPORTS][GPSH_SHEET_NAME];
 };
@@ -46,5 +50,19 @@ bool gpsh_sheet_sound(const struct gpsh_sheet *sheet, uint64_t at);
 // memory that the offsets count in.
 bool gpsh_sheet_next(const struct gpsh_sheet *sheet, const void *board, uint64_t *position,
                      struct gpushmem_counters *out);
+
+// Operations that are loads and stores, counted where GPUSHMEM_STATS asks for it: then the fast
+// paths leave them to the slow ones (gpsh_heap_serve), so that nothing is paid for it otherwise.
+// NULL: they are not counted.
+extern struct gpsh_direct_counts {
+    char *flows; // sheet.direct, on the board
+    uint64_t stride;
+} gpsh_direct_counts __attribute__((visibility("hidden")));
+void gpsh_direct_add(enum gpsh_direct_by by, int pe, uint64_t bytes);
+static inline void gpsh_count_direct(int pe, uint64_t bytes)
+{
+    if (gpsh_direct_counts.flows)
+        gpsh_direct_add(GPSH_DIRECT_HOST, pe, bytes);
+}
 
 #endif

@@ -69,7 +69,7 @@ int gpsh_trace_prepare(int transport, const char *name)
 
 // ---- Names ----
 
-static uint32_t name_add(const char *name)
+static uint32_t name_add(const char *name, int length)
 {
     uint32_t n = trace.head->n_names;
     for (uint32_t i = 0; i < n; i++) // another thread may have been first
@@ -78,24 +78,57 @@ static uint32_t name_add(const char *name)
     if (n == GPSH_TRACE_NAMES)
         return n - 1;
     // The last place is for all that come after it.
-    snprintf(trace.head->names[n], GPSH_TRACE_NAME, "%s",
-             n == GPSH_TRACE_NAMES - 1 ? "another function" : name);
+    if (n == GPSH_TRACE_NAMES - 1)
+        name = "another function", length = INT_MAX;
+    snprintf(trace.head->names[n], GPSH_TRACE_NAME, "%.*s", length, name);
     __atomic_store_n(&trace.named[n], name, __ATOMIC_RELEASE);
     __atomic_store_n(&trace.head->n_names, n + 1, __ATOMIC_RELEASE);
     return n;
 }
 
 // Found by its address, which one and the same literal keeps.
-uint32_t gpsh_trace_name(const char *name)
+static uint32_t name_number(const char *name, int length)
 {
     uint32_t n = __atomic_load_n(&trace.head->n_names, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++)
         if (__atomic_load_n(&trace.named[i], __ATOMIC_RELAXED) == name)
             return i;
     pthread_mutex_lock(&trace.lock);
-    n = name_add(name);
+    n = name_add(name, length);
     pthread_mutex_unlock(&trace.lock);
     return n;
+}
+
+uint32_t gpsh_trace_name(const char *name)
+{
+    return name_number(name, INT_MAX);
+}
+
+uint64_t gpsh_trace_kernel_begin(void)
+{
+    return __atomic_load_n(&gpsh_trace_stopped, __ATOMIC_ACQUIRE) ? 0 : gpsh_clock_ns();
+}
+
+// Kernels of several streams may end at the same time.
+void gpsh_trace_kernel(const struct gpsh_trace_kernel *kernel)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    uint64_t now_ns = gpsh_trace_kernel_begin();
+    if (!now_ns || !kernel->began_ns)
+        return;
+    uint32_t name = name_number(kernel->name, kernel->name_length);
+    pthread_mutex_lock(&lock);
+    struct gpsh_trace_lane *lane = &trace.lanes[trace.n_channels + GPSH_TRACE_HOST_THREADS];
+    *gpsh_trace_next(lane) =
+        (struct gpsh_trace_record){.at_ns = kernel->began_ns,
+                                   .took_ns = gpsh_trace_span(kernel->began_ns, now_ns),
+                                   .number = kernel->threads,
+                                   .index = name,
+                                   .pe = kernel->stream,
+                                   .ring = GPSH_TRACE_NO_RING,
+                                   .what = GPSH_TRACE_KERNEL << 4};
+    gpsh_trace_commit(lane);
+    pthread_mutex_unlock(&lock);
 }
 
 void gpsh_trace_mark(uint64_t number, uint64_t entered_ns, uint64_t left_ns)
@@ -203,7 +236,7 @@ int gpsh_trace_open(const struct gpsh_trace_owner *owner)
     char path[PATH_MAX], mark[GPSH_SHA256_MARK];
     struct stat st;
     void *map = NULL;
-    int n_lanes = owner->n_channels + GPSH_TRACE_HOST_THREADS;
+    int n_lanes = owner->n_channels + GPSH_TRACE_OTHER_LANES;
     if (stat(owner->file, &st) == 0 && !S_ISREG(st.st_mode))
         return refuse_place(owner, st.st_mode);
     gpsh_sha256_mark(owner->job, mark);

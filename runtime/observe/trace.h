@@ -84,6 +84,16 @@ struct gpsh_trace_lane *gpsh_trace_lane(int channel);
 struct gpsh_trace_lane *gpsh_trace_host_lane(void);
 // The number of a function's name, which is a literal.
 uint32_t gpsh_trace_name(const char *name);
+// A kernel on CPU threads that has ended. `name` is a literal, or of a program that stays loaded.
+struct gpsh_trace_kernel {
+    const char *name;
+    int name_length;   // of it: more may follow
+    uint64_t began_ns; // by gpsh_trace_kernel_begin; 0: there was no trace
+    uint32_t threads;
+    int stream; // a number of its own for each
+};
+uint64_t gpsh_trace_kernel_begin(void);
+void gpsh_trace_kernel(const struct gpsh_trace_kernel *kernel);
 // This PE was in barrier `number` of all PEs.
 void gpsh_trace_mark(uint64_t number, uint64_t entered_ns, uint64_t left_ns);
 

@@ -150,11 +150,16 @@ static void add_record(struct maker *m, int lane, const struct gpsh_trace_record
 {
     bool is_proxy = lane >= 1 && lane <= m->head->n_proxies;
     uint32_t proxy = GPSH_TRACK_PROXY + (uint32_t)lane - 1;
-    int first_host = m->head->n_lanes - GPSH_TRACE_HOST_THREADS;
+    int kernels = m->head->n_lanes - 1, first_host = kernels - GPSH_TRACE_HOST_THREADS;
+    enum { STREAMS = GPSH_TRACK_PROXY - GPSH_TRACK_STREAM };
     switch (r->what >> 4) {
     case GPSH_TRACE_CALL:
-        if (lane >= first_host)
+        if (lane >= first_host && lane < kernels)
             event_add(m, GPSH_EVENT_CALL, GPSH_TRACK_HOST + (uint32_t)(lane - first_host), r);
+        break;
+    case GPSH_TRACE_KERNEL:
+        if (lane == kernels && r->pe >= 0)
+            event_add(m, GPSH_EVENT_KERNEL, GPSH_TRACK_STREAM + (uint32_t)r->pe % STREAMS, r);
         break;
     case GPSH_TRACE_TURN:
         event_add(m, GPSH_EVENT_TURN, proxy, r);

@@ -13,6 +13,7 @@
 // + pe.
 enum {
     GPSH_TRACK_HOST = 1,
+    GPSH_TRACK_STREAM = 100, // of kernels on CPU threads
     GPSH_TRACK_PROXY = 1000,
     GPSH_TRACK_RING = 2000,
     GPSH_TRACK_QUEUES = 100000,
@@ -20,6 +21,7 @@ enum {
 
 enum gpsh_event_kind {
     GPSH_EVENT_CALL,
+    GPSH_EVENT_KERNEL,
     GPSH_EVENT_TURN,      // of a proxy
     GPSH_EVENT_BATCH,     // the same on its ring's track
     GPSH_EVENT_COMMAND,   // in a batch

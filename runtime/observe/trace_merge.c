@@ -67,6 +67,7 @@ static const char *event_name(const struct gpsh_trace_head *head, const struct g
 {
     switch (e->kind) {
     case GPSH_EVENT_CALL:
+    case GPSH_EVENT_KERNEL:
         return e->record->index < head->n_names ? head->names[e->record->index] : "a call";
     case GPSH_EVENT_TURN: return "read ring";
     case GPSH_EVENT_BATCH: return e->record->number ? "commands" : "elements of a command";
@@ -91,6 +92,7 @@ static void arguments_write(struct writer *w, const struct gpsh_event *e)
         if (r->bytes)
             fprintf(out, "\"bytes\":%" PRIu32, r->bytes);
         break;
+    case GPSH_EVENT_KERNEL: fprintf(out, "\"threads\":%" PRIu32, r->number); break;
     case GPSH_EVENT_TURN:
     case GPSH_EVENT_BATCH:
         fprintf(out,
@@ -168,6 +170,10 @@ static void track_name(const struct gpsh_trace_head *head, uint32_t track, char 
         snprintf(text, bytes, "ring %u", track - GPSH_TRACK_RING);
     } else if (track >= GPSH_TRACK_PROXY) {
         snprintf(text, bytes, "proxy thread %u", track - GPSH_TRACK_PROXY);
+    } else if (track == GPSH_TRACK_STREAM) {
+        snprintf(text, bytes, "kernels, default stream");
+    } else if (track > GPSH_TRACK_STREAM) {
+        snprintf(text, bytes, "kernels, stream %u", track - GPSH_TRACK_STREAM);
     } else {
         snprintf(text, bytes, "host thread %u", track - GPSH_TRACK_HOST);
     }

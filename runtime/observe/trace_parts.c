@@ -57,7 +57,7 @@ static const char *part_fault(const struct gpsh_trace_head *head, uint64_t bytes
     if (head->version != GPSH_TRACE_VERSION || head->head_bytes != sizeof *head)
         return "it was written by another version of gpushmem";
     bool sound = head->n_pes > 0 && head->n_pes < MOST_PES && head->pe >= 0 &&
-                 head->pe < head->n_pes && head->n_lanes >= GPSH_TRACE_HOST_THREADS &&
+                 head->pe < head->n_pes && head->n_lanes >= GPSH_TRACE_OTHER_LANES &&
                  head->n_lanes < MOST_LANES && head->lane_records > 0 && head->n_proxies >= 0 &&
                  head->n_proxies < head->n_lanes && head->lane_records <= MOST_RECORDS &&
                  !(head->lane_records & (head->lane_records - 1)) &&

@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 enum {
-    GPSH_TRACE_VERSION = 2,
+    GPSH_TRACE_VERSION = 3,
     GPSH_TRACE_NAMES = 256, // functions that slices are named after
     GPSH_TRACE_NAME = 48,
     GPSH_TRACE_MARKS = 32, // barriers noted at the beginning, and as many at the end
     GPSH_TRACE_HOST_THREADS = 4,
+    GPSH_TRACE_OTHER_LANES = GPSH_TRACE_HOST_THREADS + 1, // the last one: kernels on CPU threads
     GPSH_TRACE_NO_RING = 0xffff,
     GPSH_TRACE_TRANSPORTS = 4,
 };
@@ -32,6 +33,7 @@ enum gpsh_trace_kind {
     GPSH_TRACE_FLUSH,   // a doorbell
     GPSH_TRACE_DONE,    // operations to `pe` up to `number` are complete
     GPSH_TRACE_RETIRED, // commands of `ring` before `index` are complete
+    GPSH_TRACE_KERNEL,  // on CPU threads: index is the name's, of `number` threads, in stream `pe`
     GPSH_TRACE_KINDS,
 };
 
@@ -74,7 +76,7 @@ struct gpsh_trace_head {
     int32_t pe, n_pes;
     int32_t node;               // the smallest PE of its node
     int32_t pid, run_pid;       // run_pid: of `gpushmem run`, or 0
-    int32_t n_lanes, n_proxies; // lanes: default context, proxies, contexts, threads of the host
+    int32_t n_lanes, n_proxies; // lanes: default context, proxies, contexts, other ones
     uint32_t lane_records;      // a power of two
     uint32_t n_names;
     uint32_t ended;            // the PE has come to finalize

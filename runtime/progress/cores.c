@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // sched_getaffinity, CPU_COUNT
+#define _GNU_SOURCE // sched_getaffinity, sched_getcpu, CPU_COUNT
 #include "progress/cores.h"
 
 #include <sched.h>
@@ -8,6 +8,7 @@
 
 #include "core/config.h"
 #include "job/job.h"
+#include "memory/heap.h"
 
 static bool mask_holds(const cpu_set_t *mask, const cpu_set_t *part)
 {
@@ -63,4 +64,69 @@ bool gpsh_cores_are_shared(void)
     if (gpsh_settings()->wait != GPSH_WAITS_AUTO)
         return gpsh_settings()->wait == GPSH_WAITS_YIELD;
     return node_is_crowded();
+}
+
+// ---- Leaving a processor that another PE is on ----
+
+static _Thread_local bool is_first_thread;
+
+// Of the PEs of this node whose words are mapped: where they were seen. Returns whether one before
+// this PE was on `cpu`.
+static bool others_on(int cpu, cpu_set_t *taken)
+{
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
+    bool shared = false;
+    CPU_ZERO(taken);
+    for (int i = 0; i < boot->node_n_pes; i++) {
+        int pe = boot->node_pes[i];
+        const struct gpsh_control *theirs =
+            (const struct gpsh_control *)(void *)gpsh_heap()->mapped[GPSH_CONTROL][pe];
+        int on = theirs && pe != gpsh_job()->my_pe
+                     ? atomic_load_explicit(&theirs->cpu, memory_order_relaxed) - 1
+                     : -1;
+        if (on >= 0 && on < CPU_SETSIZE)
+            CPU_SET(on, taken);
+        shared |= on == cpu && pe < gpsh_job()->my_pe;
+    }
+    return shared;
+}
+
+static void show_cpu(int cpu)
+{
+    atomic_store_explicit(&gpsh_heap()->control->cpu, cpu + 1, memory_order_relaxed);
+}
+
+// Binding the thread to one processor moves it there at once, and then it may go on as before.
+static void move_to_free(const cpu_set_t *taken)
+{
+    cpu_set_t mine, target;
+    if (!mask_read(0, &mine))
+        return;
+    int cpu = 0;
+    while (cpu < CPU_SETSIZE && (!CPU_ISSET(cpu, &mine) || CPU_ISSET(cpu, taken)))
+        cpu++;
+    if (cpu == CPU_SETSIZE)
+        return;
+    CPU_ZERO(&target);
+    CPU_SET(cpu, &target);
+    if (sched_setaffinity(0, sizeof target, &target) == 0)
+        show_cpu(cpu);
+    (void)sched_setaffinity(0, sizeof mine, &mine);
+}
+
+void gpsh_cores_part(void)
+{
+    cpu_set_t taken;
+    int cpu = is_first_thread ? sched_getcpu() : -1;
+    if (cpu < 0)
+        return;
+    show_cpu(cpu);
+    if (others_on(cpu, &taken))
+        move_to_free(&taken);
+}
+
+void gpsh_cores_begin(void)
+{
+    is_first_thread = gpsh_job()->boot->node_n_pes > 1;
+    gpsh_cores_part();
 }

@@ -14,6 +14,7 @@
 #include "job/job.h"
 #include "observe/hang_report.h"
 #include "observe/status_request.h"
+#include "progress/cores.h"
 
 enum {
     // with a core for every PE: looks at the condition until the hooks are run, a few microseconds
@@ -125,6 +126,8 @@ static void give_way(struct gpsh_waiter *waiter, bool pending)
             sched_yield();
         return;
     }
+    if (rounds == PATIENCE_ALONE)
+        gpsh_cores_part();
     if (rounds > PATIENCE_ALONE)
         sched_yield();
     if (!pending && rounds > PATIENCE_ALONE && rounds % 16 == 0)

@@ -106,6 +106,7 @@ static uint32_t handle_flags(void)
     flags |= all && gpsh_net()->cpu_atomics ? GPUSHMEM_DEV_ALL_DIRECT : 0;
     flags |= any ? 0 : GPUSHMEM_DEV_NO_DIRECT;
     flags |= gpsh_heap()->device ? GPUSHMEM_DEV_GPU_HEAP : 0;
+    flags |= gpsh_settings()->stats ? GPUSHMEM_DEV_COUNTED : 0;
     return flags |
            (gpsh_settings()->force_system_scope || !gpsh_heap()->device ? GPUSHMEM_DEV_SYSTEM_SCOPE
                                                                         : 0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "proxy/device_teams.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -13,14 +12,13 @@
 static struct {
     pthread_mutex_t lock;
     struct gpsh_device_team teams[GPUSHMEM_TEAM_SLOTS]; // n == 0: the slot is free
-    // of teams that had the slot before: kernels have used no larger one
-    uint64_t epochs[GPUSHMEM_TEAM_SLOTS];
-    const struct gpsh_device_memory *memory; // NULL: not made
+    const struct gpsh_device_memory *memory;            // NULL: not made
     // [teams] struct gpushmem_dev_team, [teams][GPUSHMEM_TEAM_EPOCHS] epochs, [teams] struct
     // gpushmem_dev_nodes, [teams][n_pes] PEs, [teams][n_pes + 1] starts of nodes
     char *device;
-    bool by_nodes;   // teams may have nodes
-    char *kept;      // [stream teams][GPUSHMEM_COLL_KEPT], or NULL: kernels map all PEs
+    // [GPUSHMEM_COLL_KEPT] of slots that have had a team with nodes and scratch for streams: to
+    // free memory would wait for kernels
+    char *kept[GPUSHMEM_TEAM_SLOTS];
     uint64_t *words; // host memory for copies, [GPUSHMEM_TEAM_EPOCHS]
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -60,11 +58,6 @@ static size_t table_bytes(void)
             (size_t)(2 * gpsh_job()->n_pes + 1) * sizeof(int32_t));
 }
 
-static size_t kept_bytes(void)
-{
-    return (size_t)gpsh_stream_teams(gpsh_settings()) * GPUSHMEM_COLL_KEPT;
-}
-
 // 0: the PEs are not equally far apart.
 static int32_t stride_of(const struct gpsh_device_team *team)
 {
@@ -80,9 +73,8 @@ static int32_t stride_of(const struct gpsh_device_team *team)
 static struct gpushmem_dev_team entry_for(int slot)
 {
     const struct gpsh_device_team *team = &table.teams[slot];
-    const struct gpsh_settings *settings = gpsh_settings();
-    char *scratch = gpsh_heap()->base + gpsh_heap()->user_bytes;
-    bool stream = (uint64_t)slot < gpsh_stream_teams(settings);
+    char *reserved = gpsh_heap()->base + gpsh_heap()->user_bytes;
+    const struct gpsh_scratch *scratch = &team->scratch;
     struct gpushmem_dev_team entry = {.team = GPUSHMEM_TEAM_INVALID};
     if (!team->n)
         return entry;
@@ -91,14 +83,15 @@ static struct gpushmem_dev_team entry_for(int slot)
         .my_rank = team->my_rank,
         .n = team->n,
         .flags = (team->direct ? GPUSHMEM_DEV_TEAM_DIRECT : 0u) |
-                 (stream ? GPUSHMEM_DEV_TEAM_STREAM : 0u) |
+                 (scratch->streams ? GPUSHMEM_DEV_TEAM_STREAM : 0u) |
                  (team->lost ? GPUSHMEM_DEV_TEAM_LOST : 0u) |
-                 (team->checked ? GPUSHMEM_DEV_TEAM_CHECKED : 0u),
+                 (team->checked ? GPUSHMEM_DEV_TEAM_CHECKED : 0u) |
+                 (uint32_t)scratch->room << GPUSHMEM_DEV_TEAM_ROOM_SHIFT,
         .start = team->pes[0],
         .stride = stride_of(team),
         .pes = pes_of(slot),
-        .scratch = scratch + gpsh_kernel_scratch(settings, slot),
-        .stream_scratch = stream ? scratch + gpsh_stream_scratch(slot) : NULL,
+        .scratch = scratch->kernels ? reserved + scratch->kernels : NULL,
+        .stream_scratch = scratch->streams ? reserved + scratch->streams : NULL,
         .epochs = epochs_of(slot),
         .nodes = team->nodes.n ? nodes_of(slot) : NULL,
     };
@@ -115,13 +108,16 @@ static int write_nodes(int slot)
     const struct gpsh_device_nodes *team = &table.teams[slot].nodes;
     if (!team->n)
         return 0;
+    if (table.teams[slot].scratch.streams && !table.kept[slot])
+        table.kept[slot] = table.memory->device_alloc(GPUSHMEM_COLL_KEPT);
+    if (table.teams[slot].scratch.streams && !table.kept[slot])
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a team's reduce in place, %d bytes",
+                         GPUSHMEM_COLL_KEPT);
     const struct gpushmem_dev_nodes nodes = {
         .n = team->n,
         .mine = team->mine,
         .starts = starts_of(slot),
-        .kept = (uint64_t)slot < gpsh_stream_teams(gpsh_settings())
-                    ? table.kept + (size_t)slot * GPUSHMEM_COLL_KEPT
-                    : NULL,
+        .kept = table.kept[slot],
     };
     int status = table.memory->device_write(starts_of(slot), team->starts,
                                             (size_t)(team->n + 1) * sizeof(int32_t));
@@ -156,49 +152,11 @@ static int write_free_slots(void)
                                       (size_t)gpsh_settings()->teams * sizeof *entries);
 }
 
-// With the lock held.
-static int read_epoch(int slot, uint64_t *epoch)
-{
-    const uint64_t *words = epochs_of(slot);
-    *epoch = table.epochs[slot];
-    if (table.memory->device_read) {
-        int status = table.memory->device_read(table.words, words, WORDS_BYTES);
-        if (status)
-            return status;
-        words = table.words;
-    }
-    for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++) {
-        if (!is_number(i))
-            continue;
-        // without the bit that says that an operation is under way (device/team.cuh)
-        uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED) & ~((uint64_t)1 << 63);
-        if (word > *epoch)
-            *epoch = word;
-    }
-    return 0;
-}
-
 int gpsh_device_teams_set(int slot, const struct gpsh_device_team *team)
 {
-    int status = 0;
     pthread_mutex_lock(&table.lock);
-    if (!team && table.memory)
-        status = read_epoch(slot, &table.epochs[slot]);
-    else if (team && team->first_epoch > table.epochs[slot])
-        table.epochs[slot] = team->first_epoch;
     table.teams[slot] = team ? *team : (struct gpsh_device_team){0};
-    int written = table.memory ? write_slot(slot) : 0;
-    pthread_mutex_unlock(&table.lock);
-    return status ? status : written;
-}
-
-int gpsh_device_teams_epoch(int slot, uint64_t *epoch)
-{
-    int status = 0;
-    pthread_mutex_lock(&table.lock);
-    *epoch = table.epochs[slot];
-    if (table.memory)
-        status = read_epoch(slot, epoch);
+    int status = table.memory ? write_slot(slot) : 0;
     pthread_mutex_unlock(&table.lock);
     return status;
 }
@@ -250,13 +208,15 @@ static void poison_channel(char *scratch, uint64_t word)
 static void poison(const struct gpushmem_dev_team *entry)
 {
     const uint64_t word = gpushmem_team_poison(entry->team, GPUSHMEM_ERR_PE_FAILED);
-    poison_channel(entry->scratch, word);
+    const int room = (int)(entry->flags >> GPUSHMEM_DEV_TEAM_ROOM_SHIFT);
+    const bool checked = entry->flags & GPUSHMEM_DEV_TEAM_CHECKED;
+    if (entry->scratch)
+        poison_channel(entry->scratch, word);
     if (!entry->stream_scratch)
         return;
     poison_channel(entry->stream_scratch, word);
     for (int k = 1; k < GPUSHMEM_TEAM_CHANNELS; k++)
-        poison_channel(entry->stream_scratch + gpushmem_coll_channel_at(gpsh_job()->n_pes, k),
-                       word);
+        poison_channel(entry->stream_scratch + gpushmem_coll_channel_at(room, k, checked), word);
 }
 
 // That the table could not be written is no news: the GPU is gone then.
@@ -280,11 +240,9 @@ void gpsh_device_teams_lose(int pe)
     pthread_mutex_unlock(&table.lock);
 }
 
-void gpsh_device_teams_init(bool by_nodes)
+void gpsh_device_teams_init(void)
 {
-    table.by_nodes = by_nodes;
     memset(table.teams, 0, sizeof table.teams);
-    memset(table.epochs, 0, sizeof table.epochs);
 }
 
 int gpsh_device_teams_make(const struct gpsh_device_memory *memory)
@@ -294,12 +252,10 @@ int gpsh_device_teams_make(const struct gpsh_device_memory *memory)
     table.memory = memory;
     table.device = memory->device_alloc(table_bytes());
     table.words = memory->host_alloc(WORDS_BYTES);
-    bool keeps = table.by_nodes && !table.teams[GPUSHMEM_TEAM_WORLD].direct;
-    table.kept = keeps ? memory->device_alloc(kept_bytes()) : NULL;
-    if (!table.device || !table.words || (keeps && !table.kept))
-        status = gpsh_fail(
-            GPUSHMEM_ERR_NO_MEMORY, "no memory for the kernels' table of %lld teams, %zu bytes",
-            (long long)gpsh_settings()->teams, table_bytes() + (keeps ? kept_bytes() : 0));
+    if (!table.device || !table.words)
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                           "no memory for the kernels' table of %lld teams, %zu bytes",
+                           (long long)gpsh_settings()->teams, table_bytes());
     if (!status)
         status = write_free_slots();
     for (int slot = 0; slot < (int)gpsh_settings()->teams && !status; slot++)
@@ -316,10 +272,12 @@ void gpsh_device_teams_unmake(void)
         table.memory->device_free(table.device, table_bytes());
     if (table.words)
         table.memory->host_free(table.words, WORDS_BYTES);
-    if (table.kept)
-        table.memory->device_free(table.kept, kept_bytes());
+    for (int slot = 0; slot < GPUSHMEM_TEAM_SLOTS; slot++) {
+        if (table.kept[slot])
+            table.memory->device_free(table.kept[slot], GPUSHMEM_COLL_KEPT);
+        table.kept[slot] = NULL;
+    }
     table.device = NULL;
-    table.kept = NULL;
     table.words = NULL;
     table.memory = NULL;
     pthread_mutex_unlock(&table.lock);
@@ -328,57 +286,4 @@ void gpsh_device_teams_unmake(void)
 const struct gpushmem_dev_team *gpsh_device_teams_table(void)
 {
     return (const struct gpushmem_dev_team *)(const void *)table.device;
-}
-
-// ---- Nodes ----
-
-static bool share_node(const int *pes, int a, int b, enum gpsh_kernels_map map)
-{
-    return map == GPSH_KERNELS_MAP_NODE &&
-           gpsh_job()->peers[pes[a]].node == gpsh_job()->peers[pes[b]].node;
-}
-
-// Whether ranks of one node come before and after those of another.
-static bool is_torn(const struct gpsh_device_nodes *nodes, const int *pes,
-                    enum gpsh_kernels_map map)
-{
-    for (int a = 0; a < nodes->n && map == GPSH_KERNELS_MAP_NODE; a++)
-        for (int b = a + 2; b < nodes->n; b++)
-            if (share_node(pes, nodes->starts[a], nodes->starts[b], map))
-                return true;
-    return false;
-}
-
-static int size_of(const struct gpsh_device_nodes *nodes, int node)
-{
-    return nodes->starts[node + 1] - nodes->starts[node];
-}
-
-// The first member of the smallest node is the holder of the most shares.
-static int most_held(const struct gpsh_device_nodes *nodes)
-{
-    int least = INT_MAX, held = 0;
-    for (int node = 0; node < nodes->n; node++)
-        least = size_of(nodes, node) < least ? size_of(nodes, node) : least;
-    for (int node = 0; node < nodes->n; node++)
-        held += (size_of(nodes, node) + least - 1) / least;
-    return held;
-}
-
-void gpsh_device_nodes_find(struct gpsh_device_nodes *nodes, const int *pes, int n, int my_rank,
-                            enum gpsh_kernels_map map)
-{
-    nodes->n = 0;
-    if (map == GPSH_KERNELS_MAP_SOME)
-        return;
-    for (int rank = 0; rank < n; rank++) {
-        if (!rank || !share_node(pes, rank - 1, rank, map))
-            nodes->starts[nodes->n++] = rank;
-        if (rank == my_rank)
-            nodes->mine = nodes->n - 1;
-    }
-    nodes->starts[nodes->n] = n;
-    if (nodes->n == 1 || is_torn(nodes, pes, map))
-        nodes->n = 0;
-    nodes->held = most_held(nodes);
 }

@@ -6,15 +6,9 @@
 
 #include "gpu/device_memory.h"
 #include "gpushmem/device_abi.h"
+#include "memory/team_scratch.h"
 
 // ---- Nodes, by which a team's operations of streams go (docs/design/collectives.md) ----
-
-// What the kernels of each PE of the job map.
-enum gpsh_kernels_map {
-    GPSH_KERNELS_MAP_SOME,  // anything else
-    GPSH_KERNELS_MAP_NODE,  // the PEs of their node
-    GPSH_KERNELS_MAP_ALONE, // no other PE
-};
 
 // Groups of PEs whose kernels load and store each other's heaps and no other's.
 struct gpsh_device_nodes {
@@ -25,11 +19,6 @@ struct gpsh_device_nodes {
     int held;        // for how many ranks' shares one member is the holder, at most
     int32_t *starts; // [n + 1] the first rank of each, and how many members the team has
 };
-
-// Finds those of a team of pes[n]. nodes->starts has room for n + 1. All members find the same, but
-// for `mine`.
-void gpsh_device_nodes_find(struct gpsh_device_nodes *nodes, const int *pes, int n, int my_rank,
-                            enum gpsh_kernels_map map);
 
 // ---- Teams ----
 
@@ -42,12 +31,11 @@ struct gpsh_device_team {
     bool lost;            // a member was lost
     bool checked;         // members compare their calls
     uint64_t first_epoch; // what kernels' operations are counted from
+    struct gpsh_scratch scratch;
 };
 
 // A team now has this slot; NULL: none has. A negative status: device memory could not be written.
 int gpsh_device_teams_set(int slot, const struct gpsh_device_team *team);
-// The largest number that kernels of this PE have given an operation of a team in this slot.
-int gpsh_device_teams_epoch(int slot, uint64_t *epoch);
 // A team as kernels know it, and as the host does.
 struct gpsh_device_team_view {
     struct gpushmem_dev_team entry;
@@ -62,8 +50,8 @@ bool gpsh_device_teams_at(int slot, struct gpushmem_dev_team *entry);
 int gpsh_device_teams_pe(int slot, int rank);
 // A PE was lost: operations of its teams fail from now on, as those under way do.
 void gpsh_device_teams_lose(int pe);
-// Forgets all teams. In every init, before teams are told. `by_nodes`: some may have nodes.
-void gpsh_device_teams_init(bool by_nodes);
+// Forgets all teams. In every init, before teams are told.
+void gpsh_device_teams_init(void);
 
 // For the device side.
 int gpsh_device_teams_make(const struct gpsh_device_memory *memory);

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _POSIX_C_SOURCE 200809L // sigaction
 #include "proxy/emulation.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "core/error.h"
+#include "core/log.h"
+#include "core/thread.h"
 #include "gpushmem/device_host.h"
 #include "job/job.h"
+#include "observe/counters.h"
+#include "observe/trace.h"
 #include "proxy/proxy.h"
 
 static gpsh_enqueue *_Atomic emulation; // of the program's kernels, once it has any
@@ -68,6 +76,18 @@ void gpushmem_block_missed(unsigned calling, unsigned came, unsigned threads)
     atomic_compare_exchange_strong(&missed, &none, here);
 }
 
+void gpushmem_sync_missed(unsigned came, unsigned threads)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        GPSH_LOG(WARN, "kernel",
+                 "%u of the %u threads of a block were in __syncthreads when the others had left "
+                 "the kernel; CUDA wants all of them there, and on a GPU the kernel may hang or go "
+                 "on with wrong data: move the __syncthreads out of the branch, and let no thread "
+                 "return before it",
+                 came, threads);
+}
+
 int gpsh_emulation_take_missed(void)
 {
     const uint64_t mask = (1 << MISSED_BITS) - 1, found = atomic_exchange(&missed, 0);
@@ -97,4 +117,85 @@ void gpushmem_proxy_help(uint32_t *sleeping)
 void gpushmem_proxy_wake(uint32_t *sleeping)
 {
     gpsh_proxy_wake(sleeping);
+}
+
+void gpushmem_direct_counted(int pe, uint64_t bytes)
+{
+    if (gpsh_direct_counts.flows && pe >= 0 && pe < gpsh_job()->n_pes)
+        gpsh_direct_add(GPSH_DIRECT_KERNELS, pe, bytes);
+}
+
+uint64_t gpushmem_kernel_begins(void)
+{
+    return gpsh_trace_kernel_begin();
+}
+
+// "kernel<int, 4>" of "kernel<int, 4>, 1, 2, NULL, x".
+static int name_length(const char *text)
+{
+    int depth = 0, n = 0;
+    for (; text[n] && (text[n] != ',' || depth); n++)
+        depth += (text[n] == '<' || text[n] == '(') - (text[n] == '>' || text[n] == ')');
+    return n;
+}
+
+void gpushmem_kernel_ends(uint64_t began, const char *text, unsigned threads, int stream)
+{
+    const char *name = text ? text : "operation of a stream";
+    const struct gpsh_trace_kernel kernel = {.name = name,
+                                             .name_length = name_length(name),
+                                             .began_ns = began,
+                                             .threads = threads,
+                                             .stream = stream};
+    gpsh_trace_kernel(&kernel);
+}
+
+struct kernel_thread {
+    void *(*run)(void *);
+    void *arg;
+    size_t stack_bytes;
+};
+
+static int start_detached(void *arg)
+{
+    const struct kernel_thread *wanted = arg;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return error;
+    pthread_attr_setstacksize(&attributes, wanted->stack_bytes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    error = pthread_create(&thread, &attributes, wanted->run, wanted->arg);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+int gpushmem_kernel_thread_start(void *(*run)(void *), void *arg, size_t stack_bytes)
+{
+    return gpsh_without_signals(start_detached, &(struct kernel_thread){run, arg, stack_bytes});
+}
+
+static int (*_Atomic tell_fault)(char *text, size_t bytes, const void *address);
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    char text[256];
+    int length = tell_fault(text, sizeof text, info->si_addr);
+    if (length > 0 && write(STDERR_FILENO, text, (size_t)length) < 0)
+        length = 0; // there is nobody to tell
+    sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    (void)context;
+}
+
+void gpushmem_faults_watch(int (*tell)(char *text, size_t bytes, const void *address))
+{
+    static const int numbers[] = {SIGSEGV, SIGBUS};
+    struct sigaction now;
+    tell_fault = tell;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!sigaction(numbers[i], NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
+            now.sa_handler == SIG_DFL)
+            sigaction(numbers[i],
+                      &(struct sigaction){.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, NULL);
 }

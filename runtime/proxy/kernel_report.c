@@ -17,25 +17,51 @@
 
 // A word in the scratch of a team: of streams or of which channel, and where in that, in bytes.
 struct place {
-    int slot, channel;
+    struct gpushmem_dev_team team;
+    int slot, channel, room;
     bool stream;
     uint64_t at;
 };
 
-static struct place place_of(uint64_t at)
+static bool is_checked(const struct place *place)
 {
-    uint64_t first = gpsh_kernel_scratch(gpsh_settings(), 0);
-    uint64_t bytes = at < first ? gpsh_team_stream_bytes() : gpsh_team_kernel_bytes();
-    uint64_t from_slot_0 = at - (at < first ? gpsh_stream_scratch(0) : first);
-    uint64_t others = gpushmem_coll_channel_at(gpsh_job()->n_pes, 1);
-    struct place place = {.slot = (int)(from_slot_0 / bytes), .at = from_slot_0 % bytes};
-    place.stream = at < first && place.at < others;
-    if (at < first && !place.stream) {
-        uint64_t channel = gpushmem_coll_channel_bytes(gpsh_job()->n_pes);
-        place.channel = 1 + (int)((place.at - others) / channel);
-        place.at = (place.at - others) % channel;
-    }
-    return place;
+    return (place->team.flags & GPUSHMEM_DEV_TEAM_CHECKED) != 0;
+}
+
+// Beyond what streams have, the further channels follow.
+static bool find_in_streams(struct place *place, uint64_t at)
+{
+    uint64_t others = gpushmem_coll_channel_at(place->room, 1, is_checked(place));
+    uint64_t channel = gpushmem_coll_channel_bytes(place->room, is_checked(place));
+    if (at >= gpushmem_coll_stream_bytes(place->room, is_checked(place)))
+        return false;
+    place->stream = at < others;
+    place->channel = place->stream ? 0 : 1 + (int)((at - others) / channel);
+    place->at = place->stream ? at : (at - others) % channel;
+    return true;
+}
+
+static bool find_in_team(struct place *place, const char *word)
+{
+    const struct gpushmem_dev_team *team = &place->team;
+    place->room = (int)(team->flags >> GPUSHMEM_DEV_TEAM_ROOM_SHIFT);
+    if (team->stream_scratch && word >= team->stream_scratch &&
+        find_in_streams(place, (uint64_t)(word - team->stream_scratch)))
+        return true;
+    place->at = (uint64_t)(word - team->scratch);
+    return team->scratch && word >= team->scratch &&
+           place->at < gpushmem_coll_kernel_bytes(place->room, is_checked(place));
+}
+
+// `at`: in what is reserved of the heap. False: no team has it now.
+static bool find_place(struct place *place, uint64_t at)
+{
+    const char *word = gpsh_heap()->base + gpsh_heap()->user_bytes + at;
+    bool found = false;
+    *place = (struct place){.slot = -1};
+    while (!found && ++place->slot < (int)gpsh_settings()->teams)
+        found = gpsh_device_teams_at(place->slot, &place->team) && find_in_team(place, word);
+    return found;
 }
 
 // The member that comes 2^round before this one, in rounds of which each waits for the one before.
@@ -46,21 +72,22 @@ static int rank_before(int me, int n, uint64_t round)
 
 // A flag is in the row of the rank that tells by it. The pieces of a reduce by nodes are counted in
 // the row of the rank whose share they are, by a PE of another node: -1, whatever is counted there.
-static int rank_of_flag(const struct place *place, const struct gpushmem_dev_team *team)
+static int rank_of_flag(const struct place *place)
 {
-    uint64_t members = gpushmem_coll_row(gpsh_job()->n_pes);
+    uint64_t members = gpushmem_coll_row(place->room);
     uint64_t flag = (place->at - GPUSHMEM_COLL_FLAGS_AT) / sizeof(uint64_t);
     uint64_t kind = flag / members / (place->stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1);
-    bool by_nodes = place->stream && team->nodes && kind == GPUSHMEM_COLL_PROGRESS;
+    bool by_nodes = place->stream && place->team.nodes && kind == GPUSHMEM_COLL_PROGRESS;
     return by_nodes ? -1 : (int)(flag % members);
 }
 
 // The rank that writes the word; -1: this PE does, or the word alone does not tell. *passes_on: it
 // may wait for others itself before it does.
-static int rank_of(const struct place *place, const struct gpushmem_dev_team *team, bool *passes_on)
+static int rank_of(const struct place *place, bool *passes_on)
 {
-    int pes = gpsh_job()->n_pes, n = team->n, me = team->my_rank;
-    uint64_t packets = gpushmem_coll_ll_at(pes, place->stream), at = place->at;
+    const struct gpushmem_dev_team *team = &place->team;
+    int room = place->room, n = team->n, me = team->my_rank;
+    uint64_t packets = gpushmem_coll_ll_at(room, place->stream), at = place->at;
     uint64_t slot = 2 * gpushmem_coll_ll_most(n, place->stream);
     *passes_on = false;
     if (at < GPUSHMEM_COLL_SYNC_AT)
@@ -75,14 +102,14 @@ static int rank_of(const struct place *place, const struct gpushmem_dev_team *te
                    : rank_before(me, n, round % GPUSHMEM_COLL_ROUNDS_MOST);
     }
     if (at < packets)
-        return rank_of_flag(place, team);
-    if (at < gpushmem_coll_stage_at(pes, place->stream) && slot) {
+        return rank_of_flag(place);
+    if (at < gpushmem_coll_stage_at(room, place->stream) && slot) {
         int index = (int)((at - packets) / slot % (uint32_t)(n - 1));
         return index < me ? index : index + 1;
     }
-    if (!place->stream && at >= gpushmem_coll_calls_at(pes)) // GPUSHMEM_CHECK=1
-        return (int)((at - gpushmem_coll_calls_at(pes)) / sizeof(struct gpushmem_coll_call) %
-                     (uint32_t)pes);
+    if (!place->stream && at >= gpushmem_coll_calls_at(room)) // GPUSHMEM_CHECK=1
+        return (int)((at - gpushmem_coll_calls_at(room)) / sizeof(struct gpushmem_coll_call) %
+                     (uint32_t)room);
     return -1;
 }
 
@@ -104,23 +131,23 @@ void gpsh_kernel_awaited(uint64_t at, char *text, size_t bytes)
         describe_all(at, text, bytes);
         return;
     }
-    const struct place place = place_of(at);
-    struct gpushmem_dev_team team;
+    struct place place;
     char channel[32] = "";
     bool passes_on = false;
-    if (!gpsh_device_teams_at(place.slot, &team)) {
+    if (!find_place(&place, at)) {
         snprintf(text, bytes, ", in a collective operation of a team that was destroyed");
         return;
     }
     if (place.channel)
         snprintf(channel, sizeof channel, "channel %d of ", place.channel);
-    int rank = rank_of(&place, &team, &passes_on);
+    int rank = rank_of(&place, &passes_on);
     int pe = gpsh_device_teams_pe(place.slot, rank);
     int used = snprintf(text, bytes, ", in a collective operation of %s%s", channel,
-                        gpsh_team_name(team.team).text);
+                        gpsh_team_name(place.team.team).text);
     if (pe >= 0 && used > 0 && (size_t)used < bytes)
         snprintf(text + used, bytes - (size_t)used, ", for PE %d, rank %d of %d%s", pe, rank,
-                 team.n, passes_on && team.n > 2 ? ", or a member that it waits for" : "");
+                 place.team.n,
+                 passes_on && place.team.n > 2 ? ", or a member that it waits for" : "");
 }
 
 // ---- Words ----
@@ -272,16 +299,14 @@ static void describe_team(const struct gpushmem_device_fault *fault, char *text,
     else if (channel)
         snprintf(text, bytes,
                  ", in a collective: %s has no channel %d: it was destroyed, or is not among the "
-                 "teams that have any (GPUSHMEM_STREAM_TEAMS)",
+                 "teams that have any (GPUSHMEM_TEAM_MEMORY)",
                  name.text, channel);
     else
         snprintf(text, bytes,
                  ", in a collective: %s is no team of this PE: it was destroyed, or this PE is no "
-                 "member%s",
-                 name.text,
-                 fault->wanted ? ", or it is not among those that grids may use "
-                                 "(GPUSHMEM_STREAM_TEAMS)"
-                               : "");
+                 "member, or it was made when no memory was left for what %s need "
+                 "(GPUSHMEM_TEAM_MEMORY)",
+                 name.text, fault->wanted ? "grids" : "kernels");
 }
 
 static void describe_context(const struct gpushmem_device_fault *fault, char *text, size_t bytes)

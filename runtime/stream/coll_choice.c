@@ -33,6 +33,10 @@ enum is {
     STAGES = 1 << 15,      // fits staging memory
     PUSHES = 1 << 16,      // two members, dest apart, and its pieces can be counted
     COPIES = 1 << 17,      // at least as large as the setting says
+    FITS_WORDS = GPSH_COLL_FITS_WORDS,
+    FITS_DOUBLING = GPSH_COLL_FITS_DOUBLING,
+    EXACT = 1 << 20,   // the same bits in any order of folding
+    GATHERS = 1 << 21, // so much from all members that it takes longer than a hop
 };
 
 #define KIND(NAME) (1u << GPUSHMEM_COLL_##NAME)
@@ -47,7 +51,12 @@ static const struct rule {
     uint32_t needs;
     uint32_t least, hop;
 } rules[] = {
-    // Small operations of the host go through the control words before a row is looked for.
+    // Small operations of a flat team go through the control words before a row is looked for.
+    // Doubling takes up to two rounds more than gathering, of which each PE has n blocks at the
+    // end: estimated. Beyond what can be gathered the other ways send each member a message.
+    {HOST, GPSH_COLL_DOUBLING, KIND(REDUCE), FITS_DOUBLING | EXACT | GATHERS, 0, 0},
+    {HOST, GPSH_COLL_SMALL, 0xffff & ~KIND(COLLECT), FITS_WORDS, 0, 0},
+    {HOST, GPSH_COLL_DOUBLING, KIND(REDUCE), FITS_DOUBLING | EXACT, 0, 0},
     // From node to node, measured in design/collectives: 0.63 to 0.98 of the time without nodes,
     // from 16 KiB a further node on. A scan has half the hops: 0.60 to 0.97 from 2 KiB on.
     {HOST, GPSH_COLL_CHAIN, KIND(REDUCE), CHAIN | SAME_BITS, 0, 16 << 10},
@@ -94,6 +103,7 @@ static const struct rule {
 enum {
     NODE_SAVES = 192 << 10,         // design/collectives: a NIC takes about as long for it as a hop
     PIECES_COUNTED = (1 << 20) - 2, // in a flag's 20 bits
+    GATHERED = 16 << 10,            // a hop of 2 us at 8 GB/s
     THREADS = 512,
     SHARE = 16 << 10,          // of one block, in a microsecond or two
     LARGE = 32 << 20,          // 32 blocks fill the links from one side, 64 where both sides send
@@ -187,6 +197,8 @@ int gpsh_coll_choose_host(int kind, const struct gpsh_coll_team_facts *team, uin
     if (exact || (is & IN_ORDER && !wide))
         is |= SAME_BITS;
     is |= wide ? WIDE : KEEPS_TYPE;
+    is |= exact ? EXACT : 0u;
+    is |= bytes * (uint64_t)team->n > GATHERED ? GATHERS : 0u;
     is |= team->n > 2 * team->nodes ? THREE_A_NODE : 0u;
     is |= team->n >= 4 * team->nodes ? FOUR_A_NODE : 0u;
     const struct facts facts = {HOST, kind, team->nodes, bytes, bytes, is};

@@ -38,6 +38,8 @@ enum gpsh_coll_schedule {
     GPSH_COLL_BY_NODES,   // what is the same for a node goes there once
     GPSH_COLL_CHAIN,      // folded from node to node
     GPSH_COLL_CHAIN_WIDE, // the same of partial results that are wider than the type
+    GPSH_COLL_SMALL,      // by control words: all data comes to each member,
+    GPSH_COLL_DOUBLING,   // or sums of twice as many in each round
     GPSH_COLL_SCHEDULES,
 };
 
@@ -46,6 +48,9 @@ enum gpsh_coll_team_is {
     GPSH_COLL_CHAIN_TEAM = 2, // and counters for shares that go from node to node
     GPSH_COLL_IN_ORDER = 4,   // the ranks of each node follow each other
     GPSH_COLL_NEIGHBORS = 8,  // each node has several members, whose memory is the processor's
+    // it and the operation: the control words have room for that
+    GPSH_COLL_FITS_WORDS = 1 << 18,
+    GPSH_COLL_FITS_DOUBLING = 1 << 19,
 };
 
 struct gpsh_coll_team_facts {
@@ -53,7 +58,7 @@ struct gpsh_coll_team_facts {
     unsigned is;  // enum gpsh_coll_team_is
 };
 
-// enum gpsh_coll_schedule of a large operation on `bytes`. `exact`: the order of folding does not
+// enum gpsh_coll_schedule of an operation on `bytes`. `exact`: the order of folding does not
 // show. `wide`: partial results have no room in dest.
 int gpsh_coll_choose_host(int kind, const struct gpsh_coll_team_facts *team, uint64_t bytes,
                           bool exact, bool wide);

@@ -62,7 +62,7 @@ static gpsh_cu_result by_few(const struct gpushmem_coll_op *op,
                              const struct gpushmem_dev_team *team, const int32_t *pes,
                              struct gpsh_coll_choice choice, gpushmem_stream_t stream)
 {
-    struct gpushmem_coll_few few = gpushmem_coll_few_of(team, op, gpsh_job()->n_pes);
+    struct gpushmem_coll_few few = gpushmem_coll_few_of(team, op);
     for (int j = 0; j < few.others; j++) {
         char **to = few.members[j].to,
              *base = gpsh_device_side_direct(pes[j + (j >= team->my_rank)]);

@@ -5,6 +5,50 @@
 
 #include "core/error.h"
 
+// ---- Large copies ----
+//
+// Of an AMD EPYC the C library uses `rep movsb` below 1 MiB only. Measured there, from private to
+// shared memory and back: 0.83 to 0.88 of its time from 1 to 2 MiB, 0.74 to 0.9 from 16 MiB on,
+// between those the same or up to a tenth more. Stores that bypass the caches took 1.4 to 2 times
+// as long up to 12 MiB. Sanitizers do not see what assembly writes.
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#include <cpuid.h>
+
+enum { STRING_MOST = 5 << 19, STRING_AGAIN = 16 << 20 };
+
+static bool has_fast_strings(void)
+{
+    static _Atomic int known; // 1: no, 2: yes
+    int has = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!has) {
+        unsigned a, b = 0, c, d, name;
+        const unsigned erms = 1u << 9, of_amd = 0x68747541; // "Auth"
+        bool amd = __get_cpuid(0, &a, &name, &c, &d) && name == of_amd;
+        has = 1 + (amd && __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & erms);
+        atomic_store_explicit(&known, has, memory_order_relaxed);
+    }
+    return has == 2;
+}
+
+void gpsh_direct_copy_large(void *to, const void *from, size_t bytes)
+{
+    bool apart =
+        (uintptr_t)to - (uintptr_t)from >= bytes && (uintptr_t)from - (uintptr_t)to >= bytes;
+    if (!apart || (bytes > STRING_MOST && bytes < STRING_AGAIN) || !has_fast_strings())
+        memmove(to, from, bytes);
+    else // later stores of this thread come after all of its
+        __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+#else
+void gpsh_direct_copy_large(void *to, const void *from, size_t bytes)
+{
+    memmove(to, from, bytes);
+}
+#endif
+
+// ---- Channels ----
+
 int gpsh_direct_channel_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
                              int index, struct gpsh_channel **out)
 {

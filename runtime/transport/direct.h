@@ -23,6 +23,11 @@ typedef uint16_t __attribute__((may_alias)) gpsh_view16;
     __atomic_store_n((view *)(to), __atomic_load_n((const view *)(from), __ATOMIC_ACQUIRE),        \
                      __ATOMIC_RELEASE)
 
+// As memmove. What is so large leaves the processor's own caches, where its string instruction,
+// which does not read the lines that it will write, may be quicker than the C library's loop.
+enum { GPSH_DIRECT_LARGE = 1 << 20 };
+void gpsh_direct_copy_large(void *to, const void *from, size_t bytes);
+
 // Copies `bytes`, which may be 0 (with any addresses).
 static inline __attribute__((always_inline)) void gpsh_direct_copy(void *to, const void *from,
                                                                    size_t bytes)
@@ -36,6 +41,8 @@ static inline __attribute__((always_inline)) void gpsh_direct_copy(void *to, con
         GPSH_DIRECT_MOVE(gpsh_view16, to, from);
     else if (bytes == 1)
         GPSH_DIRECT_MOVE(uint8_t, to, from);
+    else if (__builtin_expect(bytes >= GPSH_DIRECT_LARGE, 0))
+        gpsh_direct_copy_large(to, from, bytes);
     else if (bytes)
         memmove(to, from, bytes); // memmove: a put to oneself may overlap
 }

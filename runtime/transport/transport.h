@@ -71,7 +71,7 @@ struct gpsh_queue_ops {
     // status.
     int (*get)(struct gpsh_queue *queue, void *to, const void *from, size_t bytes);
     // op's atomic on `word`, atomic to those of kernels; if op->result is set, the previous value
-    // goes to results[result].
+    // goes to the first `width` bytes of results[result].
     int (*amo)(struct gpsh_queue *queue, void *word, const struct gpsh_op *op, unsigned result);
     int (*mark)(struct gpsh_queue *queue, uint64_t number);
     int (*check)(struct gpsh_queue *queue); // 0, or why what is in the queue will never complete
@@ -254,6 +254,8 @@ struct gpsh_transport {
     bool must_flush;
     // With GPSH_CAP_NIC_ATOMICS: the NIC here executes none. Set by open.
     bool no_atomics;
+    // Why it does not serve GPSH_STATIC, a sentence, or "": the job goes on without. Set by open.
+    char static_refused[256];
     // Atomics towards its peers are executed by agents there: see serve_atomics, which sets it.
     bool agents;
 };
@@ -290,7 +292,12 @@ struct gpsh_transport_ops {
     // GPUSHMEM_ERR_UNREACHABLE if this transport cannot serve that PE (a sentence says why),
     // another negative status if the data is bad.
     int (*connect)(struct gpsh_transport *self, int pe, const void *blob, size_t bytes);
-    // One line about how `pe` is reached ("rxe0:1 gid 10.1.0.1 -> qpn 17, mtu 4096"), for the log
+    // A transport may leave it to the first operation to make the connection that `connect` has
+    // checked. This makes it now, on all channels towards `pe`: 1 when they stand, 0 while they are
+    // being made (call it again; other PEs can be begun meanwhile), or a negative status. The
+    // peer's program need not do anything. NULL: nothing is left to make.
+    int (*establish)(struct gpsh_transport *self, int pe);
+    // One line about how `pe` is reached ("rxe0:1 10.1.0.1 -> 10.1.0.2, mtu 4096"), for the log
     // and `gpushmem info`.
     void (*explain)(struct gpsh_transport *self, int pe, char *line, size_t bytes);
 

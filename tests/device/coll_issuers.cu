@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives by whoever begins them: the same bits from the host, streams, threads, warps and
 // blocks for all types and operators; scopes, channels, teams and streams side by side, out of
-// step; how many messages they take where members are behind a NIC; scans of very many pieces. With
+// step; the memory that teams have one after another; how many messages they take where members
+// are behind a NIC; scans of very many pieces. With
 // the argument `rounds` all but the first. With GPUSHMEM_CHECK=1 and `differ`: calls that differ
 // between members are refused in kernels; and `at_once`: a team that two streams use.
+#include <complex>
 #include <string.h>
 
 #include "kernel_check.cuh"
@@ -282,6 +284,90 @@ static void test_streams(void)
     check_clear(to, 15000 * sizeof(int));
 }
 
+// ---- The memory of teams ----
+
+__global__ void sum_in(gpushmem_team_t team, int *dest, int *source, int nelems, int sum,
+                       int expected, int *counts)
+{
+    dest[nelems - 1] = 0;
+    EXPECT(counts, gpushmem_dev_int_sum_reduce(team, dest, source, (size_t)nelems) == expected);
+    EXPECT(counts, expected || dest[nelems - 1] == sum);
+}
+
+// The sum of the members' numbers, by a kernel and by a stream, in packets and without.
+static void use_team(gpushmem_team_t team, int sum, int *errors)
+{
+    int *source = (int *)from, *dest = (int *)to;
+    for (int nelems : {3, 500, 3000}) {
+        RUN(sum_in, 1, 1, team, dest, source, nelems, sum, 0, errors);
+        CHECK_OK(gpushmem_int_sum_reduce_on_stream(team, dest, source, (size_t)nelems, NULL));
+        CHECK_OK(gpushmem_launch_wait(NULL));
+        CHECK(check_read(&dest[nelems - 1]) == sum);
+    }
+}
+
+// Teams of other sizes have what teams before had: nothing of those is left there.
+static void reuse(int *errors)
+{
+    gpushmem_team_t kept = GPUSHMEM_TEAM_INVALID;
+    for (int i = 0; i < 12; i++) {
+        int size = 1 + (i * 5 + i / 3) % n_pes, start = i % (n_pes - size + 1);
+        int sum = size * (2 * start + size + 1) / 2;
+        gpushmem_team_t team;
+        CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, start, 1, size, NULL, 0, &team));
+        for (int times = 0; team != GPUSHMEM_TEAM_INVALID && times <= i % 3; times++)
+            use_team(team, sum, errors);
+        CHECK_OK(gpushmem_team_destroy(i % 2 ? team : kept));
+        kept = i % 2 ? kept : team;
+    }
+    CHECK_OK(gpushmem_team_destroy(kept));
+}
+
+// Teams for which too little is left have no operations of streams, later ones none in kernels: an
+// error says so. The host's work, and once others are gone there is memory again.
+static void use_up(int *errors)
+{
+    enum { MOST = 120 };
+    int n = 0, status = 0, *source = (int *)from, *dest = (int *)to;
+    gpushmem_team_t teams[MOST];
+    for (; n < MOST; n++) {
+        CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &teams[n]));
+        int last = gpushmem_int_sum_reduce_on_stream(teams[n], dest, source, 3, NULL);
+        CHECK(last == 0 || last == GPUSHMEM_ERR_UNSUPPORTED);
+        CHECK(!last || strstr(gpushmem_last_error(), "GPUSHMEM_TEAM_MEMORY=16M"));
+        CHECK(!status || last == status); // the others had no more
+        if (!status && last)
+            RUN(sum_in, 1, 1, teams[n], dest, source, 3, n_pes * (n_pes + 1) / 2, 0, errors);
+        status = last;
+        CHECK_OK(gpushmem_int_sum_reduce(teams[n], dest, source, 3));
+    }
+    CHECK_OK(gpushmem_launch_wait(NULL));
+    CHECK(status);
+    CHECK_OK(GPUSHMEM_LAUNCH(sum_in, 1, 1, NULL, teams[MOST - 1], dest, source, 3, 0,
+                             GPUSHMEM_ERR_INVALID, errors));
+    CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_INVALID);
+    CHECK(strstr(gpushmem_last_error(), "GPUSHMEM_TEAM_MEMORY"));
+    for (int i = 0; i < MOST; i++)
+        CHECK_OK(gpushmem_team_destroy(teams[i]));
+    CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &teams[0]));
+    use_team(teams[0], n_pes * (n_pes + 1) / 2, errors);
+    CHECK_OK(gpushmem_team_destroy(teams[0]));
+}
+
+static void test_memory(int *errors)
+{
+    int ones[3000];
+    for (int &one : ones)
+        one = me + 1;
+    CHECK_OK(gpushmem_int_put((int *)from, ones, 3000, me));
+    CHECK_OK(gpushmem_quiet());
+    reuse(errors);
+    use_up(errors);
+    check_clear(to, sizeof ones);
+    check_clear(from, sizeof ones);
+    gpushmem_barrier_all();
+}
+
 // ---- Teams that are none here, and counts that no heap has ----
 
 __global__ void strangers(gpushmem_team_t gone, gpushmem_team_t other, int *dest, int *source,
@@ -386,7 +472,7 @@ enum { PIECES = 5 };
 // The pieces around the 2^20th, at which members wait for each other. The last member is late.
 __global__ void many_pieces(struct gpushmem_dev d, int *shown, int pe, int pes, int *counts)
 {
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(d, d.n_pes, gpsh_dev_group_of<gpsh_scope_thread>());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(d, gpsh_dev_group_of<gpsh_scope_thread>());
     EXPECT(counts, gpsh_dev_coll_begin(&c, gpsh_dev_teams_of(d), 0));
     gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
     for (int i = 1; i <= PIECES; i++) {
@@ -550,6 +636,7 @@ int main(int argc, char **argv)
             (gpushmem_complexd *)(to + 64), (gpushmem_complexd *)(from + 64), errors);
         test_crowd(errors);
         test_streams();
+        test_memory(errors);
         test_strangers(errors);
 #if !defined(__CUDACC__)
         if (dev.flags & GPUSHMEM_DEV_NO_DIRECT && n_pes > 1)

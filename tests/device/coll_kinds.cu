@@ -166,7 +166,7 @@ __global__ void alone(char *room, int *counts)
 {
     enum { UNITS = 21, BLOCK = 16 * UNITS, MEMBERS = 3, ME = 1 };
     const int places[MEMBERS] = {1, 0, 2}; // of the ranks' blocks: slot 0, its own, slot 1
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(gpsh_dev_implicit, gpsh_dev_implicit.n_pes, {});
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(gpsh_dev_implicit, {});
     c.me = ME, c.n = MEMBERS;
     uint64_t state = 1;
     for (int i = 0; i < 2 * GPUSHMEM_COLL_TYPES * GPUSHMEM_COLL_FOLDS; i++) {

@@ -65,8 +65,7 @@ __global__ void until_lost(struct job j, int *counts)
 // What the others have of the dying PE is that it has entered.
 __global__ void enter(struct gpushmem_dev dev, gpushmem_team_t team)
 {
-    struct gpsh_dev_coll c =
-        gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_group_of<gpsh_scope_thread>());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_thread>());
     gpsh_dev_coll_begin(&c, gpsh_dev_teams_of(dev), team);
     gpsh_dev_coll_exchange(&c, GPUSHMEM_COLL_ENTRY);
 }
@@ -178,8 +177,7 @@ __global__ void capture(struct gpushmem_dev dev, struct gpushmem_dev_team *team)
 // A stream's sync of the team as it was.
 __global__ void replay(struct gpushmem_dev dev, const struct gpushmem_dev_team *captured)
 {
-    struct gpsh_dev_coll c =
-        gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_group_of<gpsh_scope_thread>());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_thread>());
     gpsh_dev_coll_take(&c, *captured);
     c.stream = true;
     c.scratch = captured->stream_scratch;

@@ -108,10 +108,24 @@ static void test_streams(void)
 #endif
 }
 
-// usage: device_cuda_subset [fault]; fault: ends by a signal, with a sentence
+// Five of eight threads meet twice, and the rest once.
+__global__ void sync_of_some(void)
+{
+    __syncthreads();
+    if (threadIdx.x < 5)
+        __syncthreads();
+}
+
+// usage: device_cuda_subset [fault | sync]; fault: ends by a signal, with a sentence; sync: warns
+// of a __syncthreads that not all threads reach
 int main(int argc, char **argv)
 {
     check_begin();
+    if (argc > 1 && !strcmp(argv[1], "sync")) {
+        CHECK_OK(GPUSHMEM_LAUNCH(sync_of_some, 2, 8, NULL));
+        CHECK_OK(gpushmem_launch_wait(NULL));
+        return check_end("cuda_subset");
+    }
     if (argc > 1) {
         CHECK_OK(GPUSHMEM_LAUNCH(touch, 1, 2, NULL, (int *)16));
         gpushmem_launch_wait(NULL);

@@ -371,6 +371,34 @@ static void test_short_tiles(int apart, nvshmem_team_t team, int *errors)
         nvshmem_free(tile[i]);
 }
 
+// Where the largest of all is; equal ones by the smallest place.
+enum { PLACES = 37 };
+__global__ void places_of_largest(nvshmem_team_t team, double2 *dest, double2 *source, int *errors)
+{
+    EXPECT(errors, nvshmemx_double2_maxloc_reduce_block(team, dest, source, PLACES) == 0);
+    EXPECT(errors, nvshmemx_double2_maxloc_reduce_block(team, source, source, PLACES) == 0);
+}
+
+static void test_maxloc(nvshmem_team_t team, int *errors)
+{
+    double2 *memory = (double2 *)nvshmem_calloc(2 * PLACES, sizeof *memory), mine[2 * PLACES];
+    for (int i = 0; i < PLACES; i++)
+        mine[i] = double2{(double)((nvshmem_my_pe() * 3 + i) % 5), (double)(nvshmem_my_pe() + 10)};
+    nvshmem_putmem(memory, mine, PLACES * sizeof *mine, nvshmem_my_pe());
+    nvshmem_barrier_all();
+    NV_RUN(places_of_largest, 1, 40, team, memory + PLACES, memory, errors);
+    nvshmem_getmem(mine, memory, sizeof mine, nvshmem_my_pe());
+    for (int i = 0; i < PLACES; i++) {
+        double2 best = {-1, 0};
+        for (int pe = 0; pe < nvshmem_n_pes(); pe++)
+            if ((pe * 3 + i) % 5 > best.x)
+                best = double2{(double)((pe * 3 + i) % 5), (double)(pe + 10)};
+        CHECK(mine[i].x == best.x && mine[i].y == best.y);
+        CHECK(mine[PLACES + i].x == best.x && mine[PLACES + i].y == best.y);
+    }
+    nvshmem_free(memory);
+}
+
 int main(void)
 {
     nv_begin();
@@ -388,6 +416,7 @@ int main(void)
     test_tiles(APART - 1, team, errors);
     test_short_tiles(SHORTS_APART, team, errors);
     test_short_tiles(SHORTS_APART - 1, team, errors);
+    test_maxloc(team, errors);
     check_errors_end(__FILE__, errors);
     nvshmem_team_destroy(team);
     nvshmem_team_destroy(other);

@@ -81,6 +81,30 @@ __global__ void crowd(float *sum, double *other, int rounds)
     }
 }
 
+// What came with 3.7 and 3.8: sums of floating point values, regions, shared memory that is given.
+__global__ void recent(double *sum, int pe, int *errors)
+{
+    GPUSHMEM_SHARED(char, room, 128);
+    float *single = (float *)(sum + 1);
+    gpsh_nvshmem_half *upper = (gpsh_nvshmem_half *)(sum + 2) + 1;
+    nvshmemx_double_atomic_add(sum, 0.25, pe);
+    EXPECT(errors, nvshmemx_float_atomic_fetch_add(single, 2, pe) >= 0);
+    gpsh_nvshmem_half one = gpsh_dev_from_bits<gpsh_nvshmem_half>((uint16_t)0x3c00);
+    nvshmemx_half_atomic_fetch_add(upper, one, pe);
+    nvshmemx_half_atomic_add(upper, one, pe);
+    nvshmemx_region_start_block(0);
+    EXPECT(errors, nvshmemx_region_is_active());
+    nvshmemx_region_stop_block();
+    EXPECT(errors, !nvshmemx_region_is_active());
+    EXPECT(errors, nvshmemx_ask_smem(0) == 0 && nvshmemx_give_smem(room, 128) == 0);
+    EXPECT(errors, nvshmemx_release_smem() == 0);
+    char name[NVSHMEM_MAX_NAME_LEN];
+    int major = 0, minor = 0;
+    nvshmem_info_get_name(name);
+    nvshmem_info_get_version(&major, &minor);
+    EXPECT(errors, name[0] == 'g' && name[1] == 'p' && major == 1 && minor == 3);
+}
+
 // ---- Waits and tests ----
 
 // The left neighbour puts 10, 11, 12 and 13 into vars. A wait sees what is there already, or what
@@ -213,6 +237,13 @@ int main(void)
         CHECK(check_read((float *)(words + 104)) == (float)(2 * rounds * n));
         CHECK(check_read((double *)(words + 106)) == rounds * n);
     }
+    NV_RUN(recent, 1, 32, (double *)(words + 108), pe, errors);
+    nvshmem_barrier_all();
+    CHECK(check_read((double *)(words + 108)) == 32 * 0.25);
+    CHECK(check_read((float *)(words + 109)) == 64);
+    CHECK(check_read((uint16_t *)(words + 110) + 1) == 0x5400); // 64
+    CHECK(check_read((uint16_t *)(words + 110)) == 0);
+    nvshmem_barrier_all();
     fail_in_kernel((int *)(words + 120), n + 50);
     check_errors_end(__FILE__, errors);
     log_end();

@@ -43,8 +43,7 @@ __global__ void use_next(gpushmem_dev_ctx *ctx, uint64_t *word)
 __global__ void sum_by_ring(struct gpushmem_coll_op op, int *statuses)
 {
     gpushmem_dev dev = *gpsh_dev_implicit.self;
-    struct gpsh_dev_coll c =
-        gpsh_dev_coll_of(dev, dev.n_pes, gpsh_dev_group_of<gpsh_scope_block>());
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
     gpsh_dev_coll_begin(&c, gpsh_dev_teams_of(dev), op.team);
     gpsh_dev_fold_by_ring(&c, op);
     statuses[threadIdx.x] = gpsh_dev_coll_end(&c);

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/config.h"
 #include "core/error.h"
+#include "transports/verbs/setup/verbs_message.h"
 
 int fake_copies, fake_copy_error;
 
@@ -34,13 +36,37 @@ static bool is_lost(void *arg, int pe)
     return ((struct fake_pair *)arg)->lost_pe == pe + 1;
 }
 
+// PE 1's end of a handshake, which has the numbers of PE 0's queue pairs.
+static void answer(struct ibv_qp *from, const void *bytes, size_t n)
+{
+    struct gpsh_verbs_message message;
+    unsigned char reply[GPSH_VERBS_MESSAGE_BYTES];
+    if (!gpsh_verbs_message_parse(bytes, n, &message) || message.kind == GPSH_VERBS_UP)
+        return;
+    message.kind = message.kind == GPSH_VERBS_GREETS ? GPSH_VERBS_READY : GPSH_VERBS_UP;
+    message.from = message.to;
+    message.to = 0;
+    message.yours = message.own;
+    gpsh_verbs_message_write(&message, reply);
+    fake_datagram(from, reply, sizeof reply);
+}
+
+static int establish(struct fake_pair *pair, int pe)
+{
+    const struct timespec nap = {.tv_nsec = 20000};
+    int status;
+    while (!(status = pair->transport->ops->establish(pair->transport, pe)))
+        nanosleep(&nap, NULL);
+    return status < 0 ? status : 0;
+}
+
 int fake_pair_connect(struct fake_pair *pair, int pe)
 {
     struct gpsh_verbs_blob blob;
     int64_t bytes = pair->transport->ops->describe(pair->transport, NULL, 0);
     void *own = malloc((size_t)bytes), *theirs;
     pair->transport->ops->describe(pair->transport, own, (size_t)bytes);
-    gpsh_verbs_blob_parse(own, (size_t)bytes, 0, &blob);
+    gpsh_verbs_blob_parse(own, (size_t)bytes, &blob);
     blob.pe = (uint32_t)pe;
     blob.bases[GPSH_HEAP] = (uintptr_t)(pe ? pair->there : pair->heap);
     blob.bases[GPSH_CONTROL] = (uintptr_t)(pe ? pair->control_there : pair->control);
@@ -50,9 +76,6 @@ int fake_pair_connect(struct fake_pair *pair, int pe)
     bytes = (int64_t)gpsh_verbs_blob_bytes(&blob);
     theirs = malloc((size_t)bytes);
     gpsh_verbs_blob_write(&blob, theirs);
-    for (uint32_t c = 0; c < blob.n_channels; c++) // this PE's QP numbers will do
-        for (uint32_t i = 0; i < blob.n_rails; i++)
-            gpsh_verbs_blob_set_qpn(&blob, theirs, 0, c, i, gpsh_verbs_blob_qpn(&blob, 0, c, i));
     int status = pair->transport->ops->connect(pair->transport, pe, theirs, (size_t)bytes);
     free(own);
     free(theirs);
@@ -96,6 +119,9 @@ int fake_pair_open(struct fake_pair *pair)
     int status = gpsh_verbs_ops.open(&pair->env, &pair->transport);
     for (int pe = 0; pe < 2 && !status; pe++)
         status = fake_pair_connect(pair, pe);
+    fake.datagram = fake.datagram ? fake.datagram : answer;
+    for (int pe = 0; pe < 2 && !status && !pair->lazy; pe++)
+        status = establish(pair, pe);
     if (!status)
         status = gpsh_verbs_ops.channel_open(pair->transport, 0, &pair->channel);
     if (status)

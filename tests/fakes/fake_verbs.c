@@ -27,6 +27,14 @@ static struct completion {
 static int n_completions, first_completion, next_to_run, waiting;
 static uint32_t next_number;
 
+// Receives of queue pairs of datagrams.
+enum { MOST_RECEIVES = 4096, GRH_BYTES = 40 };
+static struct receive {
+    struct ibv_qp *qp;
+    uint64_t wr_id;
+    struct ibv_sge sge;
+} receives[MOST_RECEIVES];
+
 static void count_objects(int change)
 {
     pthread_mutex_lock(&lock);
@@ -65,6 +73,7 @@ void fake_gid(int index, int type, const char *address)
 void fake_reset(void)
 {
     memset(&fake, 0, sizeof fake);
+    memset(receives, 0, sizeof receives);
     n_completions = first_completion = next_to_run = waiting = 0;
     next_number = 16;
     fake.n_devices = 1;
@@ -188,6 +197,92 @@ int fake_run(int n, enum ibv_wc_status status)
     return done;
 }
 
+struct fake_channel {
+    struct ibv_comp_channel ibv;
+    int writer;
+};
+
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    int error = ENOMEM;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MOST_RECEIVES && error; i++)
+        if (!receives[i].qp) {
+            receives[i] = (struct receive){qp, wr->wr_id, *wr->sg_list};
+            error = 0;
+        }
+    pthread_mutex_unlock(&lock);
+    *bad = wr;
+    return error;
+}
+
+static struct receive *receive_of(const struct ibv_qp *qp)
+{
+    for (int i = 0; i < MOST_RECEIVES; i++)
+        if (receives[i].qp == qp)
+            return &receives[i];
+    return NULL;
+}
+
+static void forget_receives(const struct ibv_qp *qp)
+{
+    pthread_mutex_lock(&lock);
+    for (struct receive *receive; (receive = receive_of(qp));)
+        receive->qp = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static void notify(struct ibv_cq *cq)
+{
+    if (cq->channel &&
+        write(((struct fake_channel *)cq->channel)->writer, &cq, sizeof cq) != sizeof cq)
+        abort();
+}
+
+void fake_datagram(struct ibv_qp *to, const void *bytes, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    struct receive *receive = receive_of(to);
+    if (receive) {
+        memcpy((char *)(uintptr_t)receive->sge.addr + GRH_BYTES, bytes, n);
+        completions[n_completions++] = (struct completion){
+            to->recv_cq,
+            {.wr_id = receive->wr_id, .byte_len = (uint32_t)(GRH_BYTES + n), .qp_num = to->qp_num}};
+        receive->qp = NULL;
+        notify(to->recv_cq);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int post_datagram(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+    char bytes[FAKE_INLINE];
+    size_t n = wr->sg_list->length;
+    memcpy(bytes, (void *)(uintptr_t)wr->sg_list->addr, n);
+    pthread_mutex_lock(&lock);
+    bool flushed = qp->state != IBV_QPS_RTS, fails = !flushed && fake.datagram_failures > 0;
+    if (flushed || fails) {
+        fake.datagram_failures -= fails;
+        qp->state = IBV_QPS_SQE;
+        completions[n_completions++] = (struct completion){
+            qp->send_cq,
+            {.wr_id = wr->wr_id, .status = fails ? fake.datagram_status : IBV_WC_WR_FLUSH_ERR}};
+        pthread_mutex_unlock(&lock);
+        return 0;
+    }
+    fake.datagrams++;
+    qp->send_cq->comp_events_completed++; // completions of sent datagrams that were not polled yet
+    pthread_mutex_unlock(&lock);
+    if (fake.datagram)
+        fake.datagram(qp, bytes, n);
+    return 0;
+}
+
+static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+    return 0;
+}
+
 static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     int accepted = 0;
@@ -214,6 +309,8 @@ static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+    if (qp->qp_type == IBV_QPT_UD)
+        return post_datagram(qp, wr);
     pthread_mutex_lock(&lock);
     int error = post_list(qp, wr, bad);
     pthread_mutex_unlock(&lock);
@@ -225,6 +322,8 @@ static int take_completions(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
     int n = 0;
     if (fake.poll_fails)
         return -1;
+    for (; cq->comp_events_completed && n < most; cq->comp_events_completed--)
+        wcs[n++] = (struct ibv_wc){.status = IBV_WC_SUCCESS};
     for (int i = first_completion; i < n_completions && n < most; i++) {
         if (completions[i].cq != cq)
             continue;
@@ -288,6 +387,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     context->device = device;
     context->ops.post_send = post_send;
     context->ops.poll_cq = poll_cq;
+    context->ops.post_recv = post_recv;
+    context->ops.req_notify_cq = req_notify_cq;
     context->async_fd = open("/dev/null", O_RDONLY);
     return context;
 }
@@ -356,6 +457,8 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int ac
     errno = address == fake.unregistrable ? EFAULT : fake.register_error;
     if (errno)
         return NULL;
+    for (size_t at = 0; fake.pins && at < bytes; at += 4096)
+        ((volatile char *)address)[at] = ((volatile char *)address)[at];
     return make_mr(pd, address, bytes);
 }
 
@@ -391,7 +494,47 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int depth, void *arg,
     struct ibv_cq *cq = make(sizeof *cq);
     cq->context = context;
     cq->cqe = depth;
+    cq->channel = channel;
     return cq;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    int fds[2];
+    struct fake_channel *channel = make(sizeof *channel);
+    if (pipe2(fds, O_CLOEXEC))
+        abort();
+    channel->ibv.context = context;
+    channel->ibv.fd = fds[0];
+    channel->writer = fds[1];
+    return &channel->ibv;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+    close(channel->fd);
+    close(((struct fake_channel *)channel)->writer);
+    return unmake(channel);
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+    *context = NULL;
+    return read(channel->fd, cq, sizeof *cq) == sizeof *cq ? 0 : -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
+{
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    return make(sizeof(struct ibv_ah));
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    return unmake(ah);
 }
 
 int ibv_destroy_cq(struct ibv_cq *cq)
@@ -404,17 +547,30 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     errno = fake.qp_error ? fake.qp_error : EINVAL;
     if (fake.qp_error || init->cap.max_inline_data > fake.max_inline)
         return NULL;
+    pthread_mutex_lock(&lock);
+    bool room = !fake.most_qps || fake.qps < fake.most_qps;
+    fake.qps += room;
+    pthread_mutex_unlock(&lock);
+    errno = ENOMEM;
+    if (!room)
+        return NULL;
     struct ibv_qp *qp = make(sizeof *qp);
     qp->context = pd->context;
     qp->pd = pd;
     qp->qp_context = init->qp_context;
     qp->send_cq = init->send_cq;
+    qp->recv_cq = init->recv_cq;
+    qp->qp_type = init->qp_type;
     qp->qp_num = ++next_number;
     return qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
+    pthread_mutex_lock(&lock);
+    fake.qps--;
+    pthread_mutex_unlock(&lock);
+    forget_receives(qp);
     return unmake(qp);
 }
 
@@ -438,9 +594,17 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
         if (fake.unkillable)
             return EIO;
         forget_posts(qp);
+        forget_receives(qp);
         break;
-    case IBV_QPS_RTR: fake.rtr = *attr; return fake.rtr_error;
-    case IBV_QPS_RTS: fake.rts = *attr; break;
+    case IBV_QPS_RTR:
+        if (qp->qp_type == IBV_QPT_UD)
+            break;
+        fake.rtr = *attr;
+        return fake.rtr_error;
+    case IBV_QPS_RTS:
+        if (qp->qp_type == IBV_QPT_RC)
+            fake.rts = *attr;
+        break;
     case IBV_QPS_ERR:
         if (fake.unkillable)
             return EIO;

@@ -30,6 +30,7 @@ struct fake_verbs {
     int max_qp_wr, max_cqe, max_rd_atomic;
     uint32_t max_inline;
     enum ibv_atomic_cap atomic_cap;
+    bool pins;      // a registration touches its pages, as a real one does
     bool misplaces; // queue pairs do not promise that data is in order
     // failures on demand: an errno value, or 0
     const void *unregistrable; // ibv_reg_mr refuses the range that begins here
@@ -45,6 +46,7 @@ struct fake_verbs {
     // what happened
     struct fake_post journal[FAKE_JOURNAL];
     int n_posts, doorbells;
+    int qps, most_qps; // that live; more are refused with ENOMEM, 0: none is
     int fork_inits;
     uint64_t dmabuf_offset, dmabuf_iova; // of the last registration by dma-buf
     int dmabuf_registrations, live_objects;
@@ -56,6 +58,12 @@ struct fake_verbs {
     // when a queue pair was ended last, and one was asked for its number
     _Atomic uint64_t killed_ns, queried_ns;
     struct ibv_qp_attr rtr, rts; // the last ones
+    // What is sent by a queue pair of datagrams goes here, on the sender's thread; NULL: it is lost
+    void (*datagram)(struct ibv_qp *from, const void *bytes, size_t n);
+    int datagrams; // sent
+    // So many sends fail like this, and all others of the queue pair until it has been reset.
+    int datagram_failures;
+    enum ibv_wc_status datagram_status;
 };
 
 extern struct fake_verbs fake;
@@ -65,6 +73,8 @@ void fake_reset(void);
 // Executes up to n posted requests in order, each ending in `status` if it is the last, and queues
 // their completions. Returns how many were executed.
 int fake_run(int n, enum ibv_wc_status status);
+// A datagram comes to that queue pair; without a receive it is lost.
+void fake_datagram(struct ibv_qp *to, const void *bytes, size_t n);
 int fake_waiting(void);
 void fake_gid(int index, int type, const char *address);
 

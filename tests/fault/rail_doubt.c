@@ -210,7 +210,9 @@ static int lanes_left(struct job *job, int c)
 {
     int lanes = 0;
     for (int i = 0; i < plan.rails; i++)
-        lanes += !((struct verbs_channel *)channel_of(job, c))->flows[1 - job->pe].lanes[i].failed;
+        lanes += !verbs_flow_at((struct verbs_channel *)channel_of(job, c), 1 - job->pe)
+                      ->lanes[i]
+                      .failed;
     return lanes;
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # survivors.sh BIN_DIR SOFTHCA KIND FIRST COUNT: jobs of tests/fault/survivors.c in which one PE is killed, over KIND: p2p,
-# verbs, rails, staged, nodes, or any (drawn from the seed). What fails is printed as the command that repeats it.
+# verbs, rails, staged, nodes, or any of these (drawn from the seed); ofi. What fails is printed as the command that repeats it.
 set -uo pipefail
 [ $# = 5 ] || {
-    echo "usage: survivors.sh BIN_DIR SOFTHCA p2p|verbs|rails|staged|nodes|any FIRST COUNT" >&2
+    echo "usage: survivors.sh BIN_DIR SOFTHCA p2p|verbs|rails|staged|nodes|any|ofi FIRST COUNT" >&2
     exit 2
 }
 bin=$1 softhca=$2 wanted=$3 first=$4 count=$5
@@ -27,6 +27,10 @@ draw() {
     nodes)
         settings+=("GPUSHMEM_TRANSPORTS=p2p,verbs")
         nodes=2
+        ;;
+    ofi)
+        settings+=("GPUSHMEM_TRANSPORTS=p2p,ofi" GPUSHMEM_OFI_PROVIDER=tcp GPUSHMEM_OFI_DOMAIN=lo)
+        nodes=$((2 + $1 % (pes - 1))) rounds=50
         ;;
     *)
         echo "survivors.sh: no kind $kind" >&2

@@ -118,12 +118,26 @@ static bool work(gpushmem_team_t team)
     return status != 0;
 }
 
+// All PEs have left the call before: nobody that dies now is missed there.
+static void await_all(void)
+{
+    volatile uint64_t *left = (void *)source;
+    for (int i = 0; i < n_pes; ++i)
+        gpushmem_uint64_p((uint64_t *)source + me, 1, (me + i) % n_pes);
+    (void)gpushmem_quiet(); // one that has heard of all may be dead already
+    for (int pe = 0; pe < n_pes; ++pe)
+        while (!left[pe])
+            usleep(100);
+}
+
 static gpushmem_team_t first_parent(void)
 {
     gpushmem_team_t reversed = GPUSHMEM_TEAM_WORLD;
-    if (draw(2, 2) == 0)
+    if (draw(2, 2) == 0) {
         CHECK_OK(gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n_pes - 1, -1, n_pes, NULL, 0,
                                              &reversed));
+        await_all();
+    }
     return reversed;
 }
 

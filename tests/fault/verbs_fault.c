@@ -82,8 +82,9 @@ static int body_kill(struct job *job)
 static int body_stop(struct job *job)
 {
     if (job->pe == 0) {
+        int status = stream(job, 1, 2); // a stopped process makes no connection
         kill(job->shared->pids[1], SIGSTOP);
-        int status = stream(job, 1, 100);
+        status = status || stream(job, 1, 100);
         struct gpsh_op add = {.kind = GPSH_OP_AMO,
                               .amo = GPSH_AMO_XOR,
                               .width = 4,
@@ -190,7 +191,7 @@ static int lose_one_way(struct job *job, const char *cut)
         return watch_flags(job);
     int failed = raise_flags(job, cut);
     atomic_store(&job->shared->words[0], 1);
-    const struct verbs_flow *flow = &((struct verbs_channel *)job->channel)->flows[1];
+    const struct verbs_flow *flow = verbs_flow_at((struct verbs_channel *)job->channel, 1);
     EXPECT(!failed && job->failures == 0, "%s", job->why);
     EXPECT(flow->lanes[0].failed && !flow->lanes[1].failed, "rail 0 was not lost");
     return 0;
@@ -260,7 +261,7 @@ static int lanes_left(const struct job *job, int pe)
 {
     int lanes = 0;
     for (int i = 0; i < 2; i++)
-        lanes += !((struct verbs_channel *)job->channel)->flows[pe].lanes[i].failed;
+        lanes += !verbs_flow_at((struct verbs_channel *)job->channel, pe)->lanes[i].failed;
     return lanes;
 }
 

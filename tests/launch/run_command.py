@@ -80,9 +80,8 @@ class CommandLine(Case):
         self.assert_refused("option '--quiet=1' takes no value.*", "--quiet=1", "true")
         self.assert_refused("--timeout 'soon' is not a number.*", "--timeout", "soon", "true")
         self.assert_refused("--timeout 'nan' is not a number.*", "--timeout", "nan", "true")
-        self.assert_refused(r"--bind 'sock' is not one of none\|core\|numa\|socket", "--bind", "sock", "true")
+        self.assert_refused(r"--bind 'sock' is not one of none\|share\|core\|numa\|socket", "--bind", "sock", "true")
         self.assert_refused("--cores 2 needs --bind core", "--cores", 2, "true")
-        self.assert_refused("--report-bindings has nothing to say without --bind .*", "--report-bindings", "true")
         self.assert_refused("--tag-output and --output-filename exclude each other.*", "-t", "--output-filename", "x", "true")
         self.assert_refused("no program given after ':'", "true", ":", "-n", 2)
         self.assert_refused(r"-n '0' is not a number from 1 to \d+", "true", ":", "-n", 0, "true")
@@ -96,6 +95,27 @@ class CommandLine(Case):
 
     def test_np_as_mpirun_has_it(self):
         self.assertEqual(self.job("-np", 3, "echo", "x")[0], "x\n" * 3)
+
+    def test_options_of_other_launchers_that_mean_something_here(self):
+        for options in (("--oversubscribe", "--allow-run-as-root", "-np", 3), ("-n", 3, "-ppn", 3),
+                        ("--ntasks=3", "-npernode", 3), ("-np", 3, "--ppn=8", "-q"),
+                        ("--ntasks", 3, "--bind-to", "none"), ("-q", "-n3", "--bind-to=core")):
+            with self.subTest(options):
+                self.assertEqual(self.job(*options, "echo", "-ppn")[0], "-ppn\n" * 3)
+        self.assertEqual(self.job("-wd", "/", "pwd")[0], "/\n")
+        self.assertEqual(self.job("--label", "echo", "x")[0], "[0] x\n")
+        self.assert_refused(r"--bind 'sock' is not one of .*", "--bind-to", "sock", "true")
+
+    def test_options_of_other_launchers_that_need_them(self):
+        for options, ours in ((("--hostfile", "x"), ""), (("-hostfile", "x"), ""), (("-H", "a,b"), ""), (("--partition=x",), ""),
+                              (("--map-by", "core"), "--bind core.*--cores K"), (("--map-by=core",), "--bind core.*"),
+                              (("-n", 2, "--mca", "a", "b"), "-x VAR=VALUE.*"), (("-c", 4), "--bind core --cores K")):
+            with self.subTest(options):
+                name = re.escape(str(options[-1 if len(options) == 1 else 2 if options[0] == "-n" else 0]).split("=")[0])
+                has = f", and has for it: {ours}" if ours else ""
+                self.assert_refused(f"{name} is an option of mpirun or srun; gpushmem run starts the PEs of one machine{has}. "
+                                    "For several machines use srun --mpi=pmix, mpirun or prterun .*", *options, "true")
+        self.assertEqual(self.job("echo", "--map-by", "core")[0], "--map-by core\n")
 
     def test_several_programs_are_one_job(self):
         out, _ = self.job("-n", 1, BOOT, ":", "-n", 2, "sh", "-c", f"echo second $1; exec {BOOT}", "sh", "argument", ":",

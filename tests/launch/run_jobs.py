@@ -27,6 +27,26 @@ class Placement(Case):
         self.assertEqual([line.split()[-1] for line in out.splitlines()], [str(mine)] * 2)
         self.assertEqual(re.sub(r"\d+\)", "P)", err), "".join(f"gpushmem run: PE {pe} (pid P) runs on processors {mine}\n" for pe in (0, 1)))
 
+    def test_pes_have_their_shares_of_the_cores(self):
+        mine = os.sched_getaffinity(0)
+        show = "import os; os.write(1, (' '.join(map(str, sorted(os.sched_getaffinity(0)))) + '\\n').encode())"
+        for options in ((), ("--bind", "share")):
+            with self.subTest(options):
+                out, err = self.job("-n", 2, *options, "--report-bindings", sys.executable, "-c", show)
+                first, second = ({int(cpu) for cpu in line.split()} for line in out.splitlines())
+                if "not pinned" in err: # the CPUs are the threads of one core
+                    self.assertEqual([first, second], [mine, mine])
+                else:
+                    self.assertFalse(first & second)
+                    self.assertEqual(first | second, mine)
+        out, err = self.job("-n", len(mine) + 1, "--report-bindings", sys.executable, "-c", show)
+        self.assertEqual({out.splitlines()[i] for i in range(len(mine) + 1)}, {" ".join(map(str, sorted(mine)))})
+        self.assertEqual(err.count(" is not pinned: there are more PEs than cores\n"), len(mine) + 1)
+        for options, why in ((("-n", 1), "all processors are its own"), (("-n", 2, "--bind", "none"), "--bind none")):
+            out, err = self.job(*options, "--report-bindings", sys.executable, "-c", show)
+            self.assertEqual(set(out.splitlines()), {" ".join(map(str, sorted(mine)))})
+            self.assertIn(f" is not pinned: {why}\n", err)
+
     def test_bind_socket_and_numa(self):
         mine = os.sched_getaffinity(0)
         for unit in ("socket", "numa"):

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bootstrap/deaths.h"
 #include "core/error.h"
 
 struct shared *shared;
@@ -117,7 +118,11 @@ static void await_order(void)
 static void run_pe(void)
 {
     struct gpsh_bootstrap b = {.my_pe = me, .n_pes = n, .node_pes = &node[me]};
-    struct gpsh_node_watch *watch = gpsh_node_watch_open(&b, "127.0.0.1");
+    static struct gpsh_deaths deaths = GPSH_DEATHS_INITIALIZER;
+    if (gpsh_deaths_open(&deaths, n))
+        exit(1);
+    gpsh_deaths_on_death(&deaths, on_death, NULL);
+    struct gpsh_node_watch *watch = gpsh_node_watch_open(&b, "127.0.0.1", &deaths);
     if (!watch) {
         fprintf(stderr, "%s: PE %d: %s\n", what, me, gpsh_last_error());
         exit(1);
@@ -126,7 +131,7 @@ static void run_pe(void)
     shared->ready++;
     await_order();
     for (int pe = 0; pe < n; pe++)
-        gpsh_node_watch_hear(watch, pe, &shared->cards[pe], on_death, NULL);
+        gpsh_node_watch_hear(watch, pe, &shared->cards[pe]);
     gpsh_node_watch_settle(watch);
     shared->order[me] = WAIT;
     shared->joined++;
@@ -145,6 +150,7 @@ static void run_pe(void)
         }
     }
     gpsh_node_watch_close(watch);
+    gpsh_deaths_close(&deaths);
     shared->left[me] = true;
     exit(0); // leaks are told
 }

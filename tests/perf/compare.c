@@ -98,8 +98,12 @@ static void print_differences(FILE *out, const struct perf_recorded *old,
     print_settings(out, now, old, true);
 }
 
-static const char *verdict_of(const int *counts, int rows)
+// A machine whose floors have moved has changed: then the rows say nothing about the library.
+static const char *verdict_of(const struct perf_comparison *c, int rows)
 {
+    const int *counts = c->counts;
+    if (c->floors_changed)
+        return "the machine changed";
     if (counts[PERF_SLOWER] && counts[PERF_FASTER])
         return "mixed";
     if (counts[PERF_SLOWER] || counts[PERF_FASTER])
@@ -117,17 +121,18 @@ static void print_verdict(FILE *out, const struct perf_comparison *c, const char
         return;
     }
     fprintf(out,
-            "Verdict: %s. Of %d rows, by more than %g %%: %d slower, %d faster; %d the same,\n"
+            "Verdict: %s.%cOf %d rows, by more than %g %%: %d slower, %d faster; %d the same,\n"
             "%d unclear.\n",
-            verdict_of(n, rows), rows, tolerance * 100, n[PERF_SLOWER], n[PERF_FASTER],
-            n[PERF_SAME], n[PERF_UNCLEAR]);
+            verdict_of(c, rows), c->floors_changed ? '\n' : ' ', rows, tolerance * 100,
+            n[PERF_SLOWER], n[PERF_FASTER], n[PERF_SAME], n[PERF_UNCLEAR]);
     if (n[PERF_UNCLEAR])
         fprintf(out, "Unclear rows vary too much within a run: measure longer (--seconds),\n"
                      "or on an idle machine.\n");
     if (c->floors_changed)
         fprintf(out,
-                "Floors have changed (%d of memcpy, raw-flag, raw-load): so has the machine.\n",
-                c->floors_changed);
+                "%d of %d floors (memcpy, raw-flag, raw-load) are not where they were, and what\n"
+                "is slower or faster may be so by the machine. Measure both again, in turn.\n",
+                c->floors_changed, c->floors);
     if (c->alone)
         fprintf(out, "%d rows are in one of the two runs only.\n", c->alone);
 }
@@ -151,11 +156,23 @@ static void compare_rows(FILE *out, struct perf_comparison *c, const struct perf
         bool floor = perf_row_is_floor(row),
              changed = ratio.verdict == PERF_SLOWER || ratio.verdict == PERF_FASTER;
         c->counts[ratio.verdict] += !floor;
+        c->floors += floor;
         c->floors_changed += floor && changed;
         above = row;
     }
     for (int i = 0; i < old->n_rows; i++)
         c->alone += !taken[i];
+}
+
+// Of the minute before each run: more than the machine has cores takes time from what is measured.
+static void print_loads(FILE *out, const struct perf_recorded *old, const struct perf_recorded *now)
+{
+    double cores = perf_recorded_number(now, "machine", "cores"),
+           then = perf_recorded_number(old, "machine", "load"),
+           here = perf_recorded_number(now, "machine", "load");
+    if (cores > 0)
+        fprintf(out, "load: then %.1f, now %.1f, on %.0f cores%s\n", then, here, cores,
+                here >= cores || then >= cores ? ": busy, so figures vary" : "");
 }
 
 struct perf_comparison perf_compare(FILE *out, const struct perf_recorded *old,
@@ -167,6 +184,7 @@ struct perf_comparison perf_compare(FILE *out, const struct perf_recorded *old,
         return c;
     fprintf(out, "\n== compared with %s (%s) ==\n", old->name,
             perf_recorded_text(old, NULL, "time"));
+    print_loads(out, old, now);
     compare_rows(out, &c, old, now, taken, tolerance);
     fputc('\n', out);
     print_differences(out, old, now);

@@ -114,9 +114,14 @@ class Verdicts(Case):
 
     def test_floor_is_the_machines(self):
         then, now = self.rows(1) + [row("memcpy", us=1)], self.rows(1) + [row("memcpy", us=2)]
-        text = self.verdict(then, now)
-        self.assertIn("the same. Of 3 rows", text)
-        self.assertIn("Floors have changed (1 of", text)
+        text = self.verdict(then, now, status=4)
+        self.assertIn("the machine changed.\nOf 3 rows", text)
+        self.assertIn("1 of 1 floors (memcpy", text)
+
+    def test_what_a_changed_machine_makes_slower_is_not_called_slower(self):
+        then, now = self.rows(1) + [row("raw-flag", us=1)], self.rows(2) + [row("raw-flag", us=2)]
+        self.assertTrue(self.verdict(then, now, status=4).startswith("Verdict: the machine changed.\nOf 3 rows"))
+        self.assertTrue(self.verdict(then[:3] + [row("raw-flag", us=2)], now, status=3).startswith("Verdict: slower."))
 
     def test_rows_of_one_run_only(self):
         text = self.verdict(self.rows(1), self.rows(1)[:2] + [row(pairs=2)])
@@ -137,6 +142,14 @@ class Table(Case):
         line = next(line for line in text.split("\n") if line.startswith("put-lat"))
         self.assertEqual(line.split(), ["put-lat", "8", "B", "2.000", "3.000", "1.500", "1.227", "to", "1.833", "slower"])
         self.assertIn("# issued by: host; PEs: 2; transport: p2p, direct; memory: H H", text)
+
+    def test_load_is_told(self):
+        then, now = document([row()]), document([row()])
+        then["machine"].update(load=0.4, cores=8)
+        now["machine"].update(load=7.96, cores=8)
+        self.assertIn("\nload: then 0.4, now 8.0, on 8 cores\n", self.compared(then, now))
+        now["machine"]["load"] = 12
+        self.assertIn("\nload: then 0.4, now 12.0, on 8 cores: busy, so figures vary\n", self.compared(then, now))
 
     def test_other_machine_and_settings_are_told(self):
         then = document([row()], settings={"GPUSHMEM_P2P": "0", "GPUSHMEM_RINGS": "2", "GPUSHMEM_WAIT": "spin"})
@@ -206,7 +219,7 @@ class Plot(Case):
 
     @staticmethod
     def series(root):
-        return [group for group in root.iter(SVG + "g") if group.get("class") == "series"]
+        return [group for group in root.iter(SVG + "g") if group.get("class").startswith("series")]
 
     def test_series_points_and_axes(self):
         rows = [row(size=size, us=size / 8) for size in (512, 8, 64)] + [row("put", us=2), row("put-bw", 1 << 20, 90)]
@@ -219,13 +232,27 @@ class Plot(Case):
         for text in ("latency, us (median)", "bandwidth, GB/s", "put-lat, host, direct", "put-bw, host, direct", "8 B", "1 MiB"):
             self.assertIn(text, self.texts(root))
 
-    def test_floors_are_broken_lines_without_marks(self):
-        floor = self.series(self.drawn([row(size=8), row(size=64), row("raw-flag", us=0.5)]))[1]
-        line = floor.find(SVG + "polyline")
-        self.assertTrue(line.get("stroke-dasharray"))
-        self.assertEqual(len(list(floor)), 1)
-        left, right = (float(point.split(",")[0]) for point in line.get("points").split())
-        self.assertGreater(right - left, 400)
+    def test_floors_are_bars_at_their_sizes(self):
+        root = self.drawn([row(size=8), row(size=64), row("raw-flag", us=0.5), row("raw-load", us=0.4),
+                           row("raw-load", 64, us=0.6)])
+        points = [float(point.split(",")[0]) for point in self.series(root)[0].find(SVG + "polyline").get("points").split()]
+        flag, load = root.findall(SVG + "g[@class='series floor']")
+        self.assertIsNone(flag.find(SVG + "polyline"))
+        self.assertTrue(load.find(SVG + "polyline").get("stroke-dasharray"))
+        for floor, at in ((flag, points[:1]), (load, points)):
+            bars = [(float(bar.get("x1")), float(bar.get("x2"))) for bar in floor.iter(SVG + "line")]
+            self.assertEqual([round((left + right) / 2, 1) for left, right in bars], at)
+            self.assertTrue(all(8 < right - left < 40 for left, right in bars))
+
+    def test_a_point_alone_is_a_wide_ring_on_top(self):
+        root = self.drawn([row("put", size=64, us=1), row(size=8), row(size=64), row(size=512)])
+        last = self.series(root)[-1]
+        self.assertIsNone(last.find(SVG + "polyline"))
+        ring = last.find(SVG + "circle")
+        self.assertGreater(float(ring.get("r")), 5)
+        self.assertEqual(ring.get("fill"), "none")
+        for mark in root.iter(SVG + "circle"): # within the frame
+            self.assertGreater(float(mark.get("cx")), 80)
 
     def test_runs_are_overlaid(self):
         old = self.file("old.json", document([row(us=1), row(size=64, us=1)]))
@@ -259,7 +286,7 @@ class Live(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(tree.parse(self.path("then.svg")).getroot().findall(SVG + "g")), 5)
         done = self.perf(*arguments, "-d", "H", "H", "--json", "-", "--compare", "then.json")
-        self.assertIn(done.returncode, (0, 3))  # this machine may do anything meanwhile
+        self.assertIn(done.returncode, (0, 3, 4))  # this machine may do anything meanwhile
         written = json.loads(done.stdout)
         self.assertEqual(len(written["rows"]), 6)  # without those of memory that is not symmetric
         self.assertIn("GPUSHMEM_TRANSPORTS", written["settings"])

@@ -23,7 +23,9 @@ static void print_more(void)
         "row's size is the largest buffer of a PE, and its bandwidth that size by the time.",
         "A row of --compare is slower if its ratio of times is above 1 by more than the tolerance "
         "all over its interval, which is made of the medians of eight parts of each run. The exit "
-        "status is 3 if a row is slower.",
+        "status is 3 if a row is slower, and 4 if a floor (memcpy, raw-flag, raw-load) has moved: "
+        "then "
+        "the machine has changed, and nothing is known of the rows.",
         NULL};
     puts("\ntests (several may be given; all stands for all of them):");
     for (int i = 0; perf_tests[i].name; i++)

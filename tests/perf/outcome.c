@@ -33,7 +33,11 @@ static int compare_all(const struct perf_options *o, const struct perf_recorded 
         bool none = true;
         for (int k = 0; k < PERF_VERDICTS; k++)
             none &= !c.counts[k];
-        status = none ? FAILED : c.counts[PERF_SLOWER] && !status ? PERF_EXIT_SLOWER : status;
+        int told = none                    ? FAILED
+                   : c.floors_changed      ? PERF_EXIT_MACHINE
+                   : c.counts[PERF_SLOWER] ? PERF_EXIT_SLOWER
+                                           : 0;
+        status = none || !status ? told : status;
     }
     return status;
 }

@@ -181,6 +181,8 @@ static int measure(const struct perf_options *options, const struct perf_about *
                                  .progress = first && !options->quiet && isatty(STDERR_FILENO)};
     if (first && !perf_outcome_is_possible(options)) // where an external launcher started this
         gpushmem_global_exit(EXIT_USAGE);
+    if (report.table && !options->markdown)
+        printf("# load: %.1f on %d cores\n", about->machine.load, about->machine.cores);
     if (run_all(options, &report))
         gpushmem_global_exit(fail("the benchmark"));
     int exit_status = first ? finish(options, &report, about) : 0;

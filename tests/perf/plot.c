@@ -26,7 +26,7 @@ enum { LEGEND = WIDTH - RIGHT + 26, LINE = 19, LEGEND_TEXT = 38, MOST_LABELS = 1
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#5b4a8a", "#8c6d1f"};
 enum { COLOURS = sizeof colours / sizeof colours[0] };
-static const char floor_colour[] = "#8a8f98";
+static const char floor_colour[] = "#4a4f58";
 // By run: full, then broken in different ways.
 static const char *const dashes[] = {"", "7 4", "2 4", "10 3 2 3", "1 3"};
 enum { DASHES = sizeof dashes / sizeof dashes[0] };
@@ -108,18 +108,34 @@ static const char *colour_of(const struct perf_series *s)
     return s->floor ? floor_colour : colours[s->colour % COLOURS];
 }
 
-// What more series than colours still tells apart.
+// What more series than colours still tells apart. The only point of a series is a wide ring around
+// what others have there.
 static void mark_put(FILE *out, const struct perf_series *s, double x, double y)
 {
-    const char *fill = s->run ? "#ffffff" : colour_of(s), *stroke = colour_of(s);
+    bool alone = s->n == 1;
+    double r = alone ? 6.5 : 3.4;
+    const char *stroke = colour_of(s), *fill = alone ? "none" : s->run ? "#ffffff" : stroke;
     int shape = s->colour / COLOURS % SHAPES;
     if (shape == 0)
-        fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.4\"", x, y);
+        fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", x, y, r);
     else if (shape == 1)
-        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"6.4\" height=\"6.4\"", x - 3.2, y - 3.2);
+        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", x - r, y - r,
+                2 * r, 2 * r);
     else
-        fprintf(out, "<path d=\"M%.1f %.1f l4.2 4.2 l-4.2 4.2 l-4.2 -4.2 z\"", x, y - 4.2);
-    fprintf(out, " fill=\"%s\" stroke=\"%s\" stroke-width=\"1.4\"/>\n", fill, stroke);
+        fprintf(out, "<path d=\"M%.1f %.1f l%.1f %.1f l-%.1f %.1f l-%.1f -%.1f z\"", x, y - r, r, r,
+                r, r, r, r);
+    fprintf(out, " fill=\"%s\" stroke=\"%s\" stroke-width=\"%s\"/>\n", fill, stroke,
+            alone ? "2.4" : "1.4");
+}
+
+// A floor is a bar at each of its sizes: it holds for no others.
+static void bar_put(FILE *out, double x, double y)
+{
+    enum { HALF = 10 };
+    fprintf(out,
+            "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
+            "stroke-width=\"3\"/>\n",
+            x - HALF, y, x + HALF, y, floor_colour);
 }
 
 static void stroke_put(FILE *out, const struct perf_series *s)
@@ -132,22 +148,40 @@ static void stroke_put(FILE *out, const struct perf_series *s)
     fputs("/>\n", out);
 }
 
-// A floor of one size is drawn over the whole width.
-static void series_draw(const struct panel *p, const struct perf_series *s)
+static void points_join(const struct panel *p, const struct perf_series *s)
 {
-    fprintf(p->out, "<g class=\"series\">\n<polyline points=\"");
-    if (s->floor && s->n == 1)
-        fprintf(p->out, "%d,%.1f %d,%.1f", LEFT, y_of(p, s->points[0].value), WIDTH - RIGHT,
-                y_of(p, s->points[0].value));
-    else
-        for (int i = 0; i < s->n; i++)
-            fprintf(p->out, "%s%.1f,%.1f", i ? " " : "", x_of(p, s->points[i].size),
-                    y_of(p, s->points[i].value));
+    fputs("<polyline points=\"", p->out);
+    for (int i = 0; i < s->n; i++)
+        fprintf(p->out, "%s%.1f,%.1f", i ? " " : "", x_of(p, s->points[i].size),
+                y_of(p, s->points[i].value));
     fputc('"', p->out);
     stroke_put(p->out, s);
-    for (int i = 0; i < s->n && !s->floor; i++)
-        mark_put(p->out, s, x_of(p, s->points[i].size), y_of(p, s->points[i].value));
+}
+
+static void series_draw(const struct panel *p, const struct perf_series *s)
+{
+    fprintf(p->out, "<g class=\"%s\">\n", s->floor ? "series floor" : "series");
+    if (s->n > 1)
+        points_join(p, s);
+    for (int i = 0; i < s->n; i++) {
+        double x = x_of(p, s->points[i].size), y = y_of(p, s->points[i].value);
+        if (s->floor)
+            bar_put(p->out, x, y);
+        else
+            mark_put(p->out, s, x, y);
+    }
     fputs("</g>\n", p->out);
+}
+
+// Lines, then floors, which they may hide, then what is a single point.
+static void all_draw(const struct panel *p)
+{
+    for (int turn = 0; turn < 3; turn++)
+        for (int i = 0; i < p->chart->n; i++) {
+            const struct perf_series *s = &p->chart->series[i];
+            if (turn == (s->floor ? 1 : s->n > 1 ? 0 : 2))
+                series_draw(p, s);
+        }
 }
 
 static void label_make(const struct perf_series *s, char *label, size_t room)
@@ -177,9 +211,13 @@ static void legend_draw(const struct panel *p)
         if (known)
             continue;
         s.run = 0;
-        fprintf(p->out, "<polyline points=\"%d,%.1f %d,%.1f\"", LEGEND, y, LEGEND + 28, y);
-        stroke_put(p->out, &s);
-        if (!s.floor)
+        if (s.n > 1) {
+            fprintf(p->out, "<polyline points=\"%d,%.1f %d,%.1f\"", LEGEND, y, LEGEND + 28, y);
+            stroke_put(p->out, &s);
+        }
+        if (s.floor)
+            bar_put(p->out, LEGEND + 14, y);
+        else
             mark_put(p->out, &s, LEGEND + 14, y);
         text_put(p->out, LEGEND + 36, y + 4, "tick", label);
         y += LINE;
@@ -199,8 +237,8 @@ static void panel_draw(FILE *out, const struct perf_chart *chart, const char *ti
     struct panel p = {.out = out,
                       .chart = chart,
                       .top = top + TOP,
-                      .low_x = log2(chart->least_size),
-                      .high_x = log2(chart->most_size),
+                      .low_x = log2(chart->least_size) - 0.4,
+                      .high_x = log2(chart->most_size) + 0.4,
                       .low_y = log10(chart->least) - 0.08,
                       .high_y = log10(chart->most) + 0.08};
     if (p.high_y - p.low_y < 0.4) {
@@ -216,8 +254,7 @@ static void panel_draw(FILE *out, const struct perf_chart *chart, const char *ti
     values_draw(&p);
     fprintf(out, "<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" class=\"frame\"/>\n", LEFT,
             p.top, WIDTH - LEFT - RIGHT, PANEL - TOP - BOTTOM);
-    for (int i = 0; i < chart->n; i++)
-        series_draw(&p, &chart->series[i]);
+    all_draw(&p);
     legend_draw(&p);
 }
 

@@ -117,6 +117,11 @@ const char *perf_recorded_text(const struct perf_recorded *run, const char *part
     return perf_json_text(perf_json_get(inside, key));
 }
 
+double perf_recorded_number(const struct perf_recorded *run, const char *part, const char *key)
+{
+    return perf_json_number(perf_json_get(perf_json_get(run->json, part), key));
+}
+
 bool perf_row_is_floor(const struct perf_row *row)
 {
     return !strncmp(row->test, "raw-", 4) || !strcmp(row->test, "memcpy");

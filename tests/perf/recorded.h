@@ -21,6 +21,8 @@ bool perf_recorded_read(struct perf_recorded *run, const char *path);
 bool perf_recorded_parse(struct perf_recorded *run, const char *name, const char *text);
 // "machine", "cpu": a text of the document, or "".
 const char *perf_recorded_text(const struct perf_recorded *run, const char *part, const char *key);
+// "machine", "load": a number of the document, or 0.
+double perf_recorded_number(const struct perf_recorded *run, const char *part, const char *key);
 // What no library can beat, measured beside its rows: memcpy, plain loads and stores.
 bool perf_row_is_floor(const struct perf_row *row);
 void perf_recorded_clear(struct perf_recorded *run);

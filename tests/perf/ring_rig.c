@@ -31,6 +31,7 @@ struct ring_rig {
     struct gpsh_peer peers[RING_RIG_PES];
     struct gpsh_settings settings;
     struct gpsh_transport_env transport_env;
+    struct gpsh_transport *far; // PE 1's, by verbs
     struct gpsh_transport *transport;
     struct gpsh_ring_set rings;
     struct gpsh_proxy *proxy;
@@ -120,45 +121,50 @@ static int open_p2p(struct ring_rig *rig, int proxies)
     return gpsh_p2p_ops.open(&rig->transport_env, &rig->transport);
 }
 
-// With what this PE publishes itself, under the other's number.
-static int connect_verbs(struct ring_rig *rig, int pe)
+static int open_end(struct ring_rig *rig, int pe, int proxies, struct gpsh_transport **out)
 {
-    struct gpsh_verbs_blob blob;
-    int64_t bytes = rig->transport->ops->describe(rig->transport, NULL, 0);
-    void *own = bytes > 0 ? malloc((size_t)bytes) : NULL;
-    if (!own)
+    static char control[RING_RIG_PES][4096];
+    struct gpsh_transport_env env = {
+        .my_pe = pe,
+        .n_pes = RING_RIG_PES,
+        .settings = &rig->settings,
+        .regions = {[GPSH_HEAP] = {rig->heaps[pe], RING_RIG_HEAP_BYTES, GPSH_MEMORY_HOST, -1, -1},
+                    [GPSH_CONTROL] = {control[pe], sizeof control[pe], GPSH_MEMORY_HOST, -1, -1}},
+        .mapped = {[GPSH_HEAP] = rig->unmapped, [GPSH_CONTROL] = rig->unmapped},
+        .channels = proxies,
+        .peer_failed = on_peer_failed};
+    return gpsh_verbs_ops.open(&env, out);
+}
+
+static int connect_ends(struct gpsh_transport *from, struct gpsh_transport *to, int pe)
+{
+    int64_t bytes = to->ops->describe(to, NULL, 0);
+    void *blob = bytes > 0 ? malloc((size_t)bytes) : NULL;
+    if (!blob)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for connection data");
-    rig->transport->ops->describe(rig->transport, own, (size_t)bytes);
-    int status = gpsh_verbs_blob_parse(own, (size_t)bytes, rig->transport_env.my_pe, &blob);
-    if (!status) {
-        blob.pe = (uint32_t)pe;
-        blob.bases[GPSH_HEAP] = (uintptr_t)rig->heaps[pe];
-        gpsh_verbs_blob_write(&blob, own);
-        status = rig->transport->ops->connect(rig->transport, pe, own, (size_t)bytes);
-    }
-    free(own);
+    to->ops->describe(to, blob, (size_t)bytes);
+    int status = from->ops->connect(from, pe, blob, (size_t)bytes);
+    free(blob);
     return status;
 }
 
 static int open_verbs(struct ring_rig *rig, int proxies)
 {
-    static char control[4096];
+    const struct timespec nap = {.tv_nsec = 1000000};
     int status = gpsh_settings_read(environ, &rig->settings);
-    rig->transport_env = (struct gpsh_transport_env){
-        .n_pes = RING_RIG_PES,
-        .settings = &rig->settings,
-        .regions = {[GPSH_HEAP] = {rig->heaps[0], RING_RIG_HEAP_BYTES, GPSH_MEMORY_HOST, -1, -1},
-                    [GPSH_CONTROL] = {control, sizeof control, GPSH_MEMORY_HOST, -1, -1}},
-        .mapped = {[GPSH_HEAP] = rig->unmapped, [GPSH_CONTROL] = rig->unmapped},
-        .channels = proxies,
-        .peer_failed = on_peer_failed};
     if (!status)
-        status = gpsh_verbs_ops.open(&rig->transport_env, &rig->transport);
+        status = open_end(rig, 0, proxies, &rig->transport);
+    if (!status)
+        status = open_end(rig, 1, proxies, &rig->far);
     for (int pe = 0; !status && pe < RING_RIG_PES; pe++) {
         rig->peers[pe].amo = 0;
-        status = connect_verbs(rig, pe);
+        status = connect_ends(rig->transport, pe ? rig->far : rig->transport, pe);
+        if (!status)
+            status = connect_ends(rig->far, pe ? rig->far : rig->transport, pe);
     }
-    return status;
+    while (!status && !(status = rig->transport->ops->establish(rig->transport, 1)))
+        nanosleep(&nap, NULL);
+    return status < 0 ? status : 0;
 }
 
 static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_log2, bool started,
@@ -168,7 +174,8 @@ static int make(struct ring_rig *rig, int rings, int proxies, unsigned entries_l
     rig->device = rig->memory->device_alloc(DEVICE_BYTES);
     for (int pe = 0; pe < RING_RIG_PES; pe++) {
         rig->heaps[pe] = rig->memory->host_alloc(RING_RIG_HEAP_BYTES);
-        rig->peers[pe] = (struct gpsh_peer){.data = 0, .amo = -1, .same_node = true, .device = -1};
+        rig->peers[pe] =
+            (struct gpsh_peer){.data = 0, .amo = -1, .same_node = true, .device = -1, .reason = ""};
     }
     if (!rig->host || !rig->device || !rig->heaps[0] || !rig->heaps[1])
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heaps");
@@ -262,6 +269,8 @@ void ring_rig_close(struct ring_rig *rig)
     gpsh_ring_set_destroy(&rig->rings);
     if (rig->transport)
         rig->transport->ops->close(rig->transport);
+    if (rig->far)
+        rig->far->ops->close(rig->far);
     for (int pe = 0; pe < RING_RIG_PES; pe++)
         if (rig->heaps[pe])
             rig->memory->host_free(rig->heaps[pe], RING_RIG_HEAP_BYTES);

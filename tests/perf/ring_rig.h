@@ -25,8 +25,7 @@ struct ring_rig;
 // NULL: the reason was printed.
 struct ring_rig *ring_rig_open(const struct gpsh_device_memory *memory, int rings, int proxies,
                                unsigned entries_log2, bool started);
-// The same by the verbs transport, on whatever NICs there are. PE 1 is this process too, and its
-// queue pairs are connected to PE 0's, so that the NIC has to be one that moves nothing.
+// The same by the verbs transport, on whatever NICs there are. PE 1 is this process too.
 struct ring_rig *ring_rig_open_verbs(const struct gpsh_device_memory *memory, int rings,
                                      int proxies, unsigned entries_log2, bool started);
 // Not started, nor used yet, and host memory: as if each ring had had `commands`, and each reply

@@ -42,6 +42,13 @@ align() {
         }'
 }
 
+# Leaves out the columns that say the same in every row of these tables, and the rarest samples.
+narrow() {
+    awk -F ' *[|] *' '
+        NR == 1 { for (c = 2; c < NF; c++) keep[c] = $c !~ /^(issuer|PEs|transport|memory|p99[.]9 us|max us)$/ }
+        { line = "|"; for (c = 2; c < NF; c++) if (keep[c]) line = line " " $c " |"; print line }'
+}
+
 # section TITLE ARGUMENT...
 section() {
     echo
@@ -50,13 +57,14 @@ section() {
     shift
     echo "\`gpushmem perf $*\`"
     echo
-    "$bin/gpushmem" perf "$@" --markdown --seconds "$seconds" --quiet | align
+    "$bin/gpushmem" perf "$@" --markdown --seconds "$seconds" --quiet | narrow | align
 }
 
 tables() {
     machine
-    section "Two PEs, issued by the host" put-lat get-lat amo barrier put-bw get-bw --issuer host
-    section "Two PEs, issued by kernels on CPU threads" put-lat get-lat amo barrier --issuer device --sizes 8,4096,65536
+    section "Two PEs, issued by the host" put-lat get-lat amo barrier put-bw get-bw --issuer host \
+        --sizes 8,4096,65536,1048576
+    section "Two PEs, issued by kernels on CPU threads" put-lat get-lat amo barrier --issuer device --sizes 8,65536
     section "The command ring, one PE" ring
 }
 

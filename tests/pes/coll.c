@@ -7,10 +7,12 @@
 //   coll threads [ROUNDS]    several threads, each with a team of its own
 //   coll messages            what goes to other nodes
 //   coll counts              how much that is for all PEs, and nothing else
+//   coll doubling            sums of integers in rounds between nodes
 //   coll late                large ones by nodes, whose data comes after its acknowledgement
 #define _GNU_SOURCE // usleep
 #include "coll.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -228,6 +230,36 @@ static void check_wide(gpushmem_team_t team, size_t n)
         CHECK(wide[i] == (long double)ranks + (long double)i);
 }
 
+// Element 0 is no number on rank 1; the others are the same on some ranks.
+static double maxloc_value(int rank, size_t i)
+{
+    return i == 0 && rank == 1 ? NAN : (double)((rank * 3 + (int)(i % 100)) % 5);
+}
+
+static void check_maxloc(gpushmem_team_t team, size_t n)
+{
+    gpushmem_double2 *to = (void *)dest, *from = (void *)source;
+    int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    for (int on_stream = 0; on_stream < 2; ++on_stream) {
+        for (size_t i = 0; i < n; ++i)
+            from[i] = (gpushmem_double2){maxloc_value(rank, i), -rank};
+        skew();
+        CHECK_OK(on_stream ? gpushmem_double2_maxloc_reduce_on_stream(team, to, from, n, NULL)
+                           : gpushmem_double2_maxloc_reduce(team, to, from, n));
+        for (size_t i = 0; i < n; ++i) {
+            gpushmem_double2 best = {-1, 0};
+            for (int r = 0; r < ranks; ++r)
+                if (maxloc_value(r, i) >= best.x)
+                    best = (gpushmem_double2){maxloc_value(r, i), -r};
+            if (i > 0 || ranks < 2)
+                CHECK(to[i].x == best.x && to[i].y == best.y);
+            else
+                CHECK(isnan(to[0].x) && to[0].y == -1);
+        }
+        CHECK_OK(gpushmem_barrier(team));
+    }
+}
+
 static void check_scans(gpushmem_team_t team, size_t n, unsigned seed)
 {
     int rank = gpushmem_team_my_pe(team);
@@ -430,6 +462,7 @@ int main(int argc, char **argv)
     bool messages = argc > 1 && strcmp(argv[1], "messages") == 0;
     bool counts = argc > 1 && strcmp(argv[1], "counts") == 0;
     bool late = argc > 1 && strcmp(argv[1], "late") == 0;
+    bool doubling = argc > 1 && strcmp(argv[1], "doubling") == 0;
     bool smoke = argc > 1 && strcmp(argv[1], "smoke") == 0;
     rounds = smoke                        ? 0
              : threads                    ? check_rounds(argc - 1, argv + 1, 100)
@@ -445,8 +478,8 @@ int main(int argc, char **argv)
     source = gpushmem_malloc((size_t)n_pes * MOST_BYTES);
     expected = malloc((size_t)n_pes * MOST_BYTES);
     CHECK(dest && source && expected);
-    if (messages || counts || late) {
-        (messages ? run_messages : counts ? run_counts : run_late)();
+    if (messages || counts || late || doubling) {
+        (messages ? run_messages : counts ? run_counts : late ? run_late : run_doubling)();
         CHECK_OK(gpushmem_free(source));
         CHECK_OK(gpushmem_free(dest));
         free(expected);
@@ -474,6 +507,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; !smoke && i < sizeof folds / sizeof *folds; ++i)
         folds[i](teams[i % 3], 1 + i * 37 % 900, i);
     check_wide(teams[2], 3);
+    check_maxloc(teams[2], 3);
+    check_maxloc(teams[0], 3000);
     check_wide(teams[0], 3000);
     if (!smoke) {
         check_types(teams, 3);

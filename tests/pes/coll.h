@@ -28,9 +28,10 @@ void check_in_place(gpushmem_team_t team, size_t n);
 // All operations on blocks of so many bytes.
 void check_bytes(gpushmem_team_t team, size_t bytes, unsigned seed);
 
-// `coll messages`, `coll counts` and `coll late`.
+// `coll messages`, `coll counts`, `coll late` and `coll doubling`.
 void run_messages(void);
 void run_counts(void);
 void run_late(void);
+void run_doubling(void);
 
 #endif

@@ -216,6 +216,46 @@ static void check_folded_sums(gpushmem_team_t team)
     CHECK_OK(gpushmem_free(longest));
 }
 
+static uint16_t summand(int rank, size_t i)
+{
+    return (uint16_t)((unsigned)(rank + 1) * 4099u * (unsigned)(i + 3));
+}
+
+// Sums of integers that are too large to be gathered in the teams' words, and small enough for
+// rounds in which groups have the sums of twice as many: how many messages, and the results.
+static void check_doubling(gpushmem_team_t team, int64_t groups)
+{
+    enum { ROOM = 3776 };
+    int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team), rounds = 0;
+    while (2 << rounds <= groups)
+        rounds++;
+    int64_t half = 1 << rounds, messages = half * rounds + 2 * (groups - half);
+    size_t least = ROOM / (size_t)ranks + 1, most = ROOM / (size_t)(rounds + 3);
+    uint16_t *to = (void *)dest, *from = (void *)source;
+    CHECK(least < most);
+    for (size_t bytes = (least + 1) / 2 * 2; bytes <= most; bytes += 38) {
+        size_t n = bytes / 2;
+        for (size_t i = 0; i < n; i++)
+            from[i] = summand(rank, i);
+        prepare(bytes);
+        struct sent before = sent();
+        CHECK_OK(gpushmem_uint16_sum_reduce(team, to, from, n));
+        struct sent after = sent();
+        CHECK_OK(gpushmem_uint16_max_reduce(team, from, from, n)); // in place
+        for (size_t i = 0; i < n; i++) {
+            unsigned sum = 0, max = 0;
+            for (int r = 0; r < ranks; r++) {
+                sum += summand(r, i);
+                max = summand(r, i) > max ? summand(r, i) : max;
+            }
+            CHECK_THAT(to[i] == (uint16_t)sum && from[i] == max, "element %zu of %zu: %u, %u", i, n,
+                       to[i], from[i]);
+        }
+        CHECK_THAT(sum_of(team, after.operations - before.operations) == messages,
+                   "%zu bytes: not %lld messages", bytes, (long long)messages);
+    }
+}
+
 // A node with one member, last and first, and nodes that do not follow each other.
 static void check_uneven(void)
 {
@@ -275,6 +315,20 @@ void run_messages(void)
     check_in_place(back, 40001);
     CHECK_OK(gpushmem_team_destroy(back));
     run_mixed();
+}
+
+// Of all PEs, and of all but the first.
+void run_doubling(void)
+{
+    int leads = gpushmem_team_my_pe(GPUSHMEM_TEAM_NODE) == 0;
+    int64_t nodes = sum_of(GPUSHMEM_TEAM_WORLD, leads);
+    for (int i = 0; i < 3; i++)
+        check_doubling(GPUSHMEM_TEAM_WORLD, nodes);
+    gpushmem_team_t back;
+    CHECK_OK(
+        gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, n_pes - 1, -1, n_pes, NULL, 0, &back));
+    check_doubling(back, nodes);
+    CHECK_OK(gpushmem_team_destroy(back));
 }
 
 void run_counts(void)

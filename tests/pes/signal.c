@@ -19,8 +19,8 @@ static int me, n_pes;
     fill(source, N * sizeof(T), seed + (unsigned)me);                                              \
     CHECK_OK(CALL);                                                                                \
     CHECK(gpushmem_signal_wait_until(&signals[left], GPUSHMEM_CMP_GE, value) == value);            \
-    fill(source, N * sizeof(T), seed + (unsigned)left);                                            \
-    CHECK_THAT(memcmp(area + SLOT * left, source, N * sizeof(T)) == 0, "from PE %d", left);        \
+    fill(expected, N * sizeof(T), seed + (unsigned)left);                                          \
+    CHECK_THAT(memcmp(area + SLOT * left, expected, N * sizeof(T)) == 0, "from PE %d", left);      \
     CHECK(gpushmem_signal_fetch(&signals[left]) == value);                                         \
     CHECK_OK(gpushmem_barrier_all());                                                              \
     CHECK_OK(gpushmem_ctx_quiet(ctx));                                                             \
@@ -31,7 +31,7 @@ static int me, n_pes;
     {                                                                                              \
         static unsigned seed = sizeof(T);                                                          \
         int right = (me + distance) % n_pes, left = (me + n_pes - distance) % n_pes;               \
-        T source[N], *there = (T *)(void *)(area + SLOT * me);                                     \
+        T source[N], expected[N], *there = (T *)(void *)(area + SLOT * me);                        \
         uint64_t *sig = &signals[me], value = ++counts[distance];                                  \
         CHECK_ROUND(T,                                                                             \
                     FORM(SEND##_signal, there, source, N, sig, value, GPUSHMEM_SIGNAL_SET, right)) \

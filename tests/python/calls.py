@@ -24,6 +24,7 @@ def raises(kind, word, call, *arguments, **named):
         call(*arguments, **named)
     except kind as error:
         assert word in str(error), (word, str(error))
+        assert "gpushmem_" not in str(error), "a function of C: " + str(error)
         return error
     raise AssertionError("%s was not raised by %s" % (kind.__name__, call))
 

@@ -16,7 +16,7 @@ fi
     exit 77
 }
 "${pip[@]}" wheel -q --no-build-isolation --no-deps -w "$venv/wheels" \
-    --config-settings "library=$library" --config-settings nvshmem=yes "$source"
+    --config-settings "library=$library" --config-settings nvshmem=yes "$source/runtime/python"
 "${pip[@]}" install -q --no-deps --force-reinstall --no-compile "$venv"/wheels/gpushmem-*.whl
 cd /
 "$venv/bin/python" - "$venv" <<'END'

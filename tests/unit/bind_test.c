@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bind.h"
 #include "say.h"
@@ -64,6 +65,70 @@ Test(bind, more_cores_than_there_are__is_refused)
 {
     cr_expect_null(plan(GPSH_BIND_CORE, 9, 1));
     cr_expect_str_eq(said, "--bind: a PE needs 9 cores, and this process may use 8");
+}
+
+// A folder like /sys for CPUs 0 to 7: two packages, whose cores take turns as some firmware numbers
+// them, and two threads each, n and n + 4.
+static const char *make_sysfs(void)
+{
+    static char folder[] = "/tmp/bind_test.XXXXXX";
+    char path[256];
+    cr_assert(mkdtemp(folder));
+    for (int cpu = 0; cpu < 8; cpu++) {
+        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology", folder, cpu);
+        for (char *slash = path + strlen(folder); slash; slash = strchr(slash + 1, '/')) {
+            *slash = '\0';
+            mkdir(path, 0700);
+            *slash = '/';
+        }
+        mkdir(path, 0700);
+        strcat(path, "/thread_siblings_list");
+        FILE *file = fopen(path, "w");
+        fprintf(file, "%d,%d\n", cpu % 4, cpu % 4 + 4);
+        fclose(file);
+        strcpy(strrchr(path, '/'), "/physical_package_id");
+        file = fopen(path, "w");
+        fprintf(file, "%d\n", cpu % 2);
+        fclose(file);
+    }
+    return folder;
+}
+
+// The shares of the CPUs of `mask`, as plan().
+static const char *shares(const char *sysfs, unsigned mask, int n_pes)
+{
+    static char text[512];
+    cpu_set_t mine, sets[16];
+    size_t used = 0;
+    CPU_ZERO(&mine);
+    for (int cpu = 0; cpu < 16; cpu++)
+        if (mask >> cpu & 1)
+            CPU_SET(cpu, &mine);
+    int bound = gpsh_bind_shares(sysfs, &mine, n_pes, sets);
+    text[0] = '\0';
+    for (int pe = 0; pe < n_pes; pe++) {
+        char cpus[64];
+        gpsh_bind_print(&sets[pe], cpus, sizeof cpus);
+        cr_expect_eq(bound, CPU_COUNT(&sets[pe]) > 0);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", pe ? " " : "", cpus);
+    }
+    return text;
+}
+
+Test(bind, shares__are_all_cores_divided_by_packages)
+{
+    const char *sysfs = make_sysfs();
+    char command[64];
+    cr_expect_str_eq(shares(sysfs, 0xff, 2), "0,2,4,6 1,3,5,7");
+    cr_expect_str_eq(shares(sysfs, 0xff, 4), "0,4 2,6 1,5 3,7");
+    cr_expect_str_eq(shares(sysfs, 0xff, 3), "0,4 2,6 1,3,5,7");
+    cr_expect_str_eq(shares(sysfs, 0xff, 5), "    "); // more PEs than cores
+    cr_expect_str_eq(shares(sysfs, 0x0f, 4), "0 2 1 3");
+    cr_expect_str_eq(shares(sysfs, 0x11, 2), " "); // two threads of one core
+    cr_expect_str_eq(shares(sysfs, 0x33, 2), "0,4 1,5");
+    snprintf(command, sizeof command, "rm -r %s", sysfs);
+    cr_expect_eq(system(command), 0);
+    cr_expect_str_eq(shares(sysfs, 0x0f, 2), "0-1 2-3"); // no such folder: each CPU is a core
 }
 
 Test(bind, print__joins_ranges_and_cuts_what_does_not_fit)

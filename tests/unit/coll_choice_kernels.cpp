@@ -7,8 +7,8 @@ extern "C" int kernel_way(const struct gpushmem_coll_op *op, int n, bool mapped,
 {
     const struct gpushmem_dev dev = {};
     const struct gpsh_dev_group alone = {0, 1, gpsh_dev_group::thread};
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, n, alone);
-    c.n = n;
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, alone);
+    c.n = c.room = n;
     c.stream = stream;
     c.flags = mapped ? +GPUSHMEM_DEV_TEAM_DIRECT : 0u;
     return gpsh_dev_coll_way(c, *op);

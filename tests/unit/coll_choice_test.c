@@ -252,3 +252,50 @@ Test(coll_choice, gpsh_coll_choose_host__teams_of_nodes__take_the_first_row_that
         cr_expect_eq(schedule, rows[i].schedule, "row %zu: %d", i, schedule);
     }
 }
+
+// Small ones of members that do not see each other's words.
+Test(coll_choice, gpsh_coll_choose_host__small__is_gathered_or_doubled)
+{
+    const unsigned words = GPSH_COLL_FITS_WORDS, doubling = GPSH_COLL_FITS_DOUBLING;
+    const struct {
+        int kind, n;
+        unsigned is;
+        uint64_t bytes;
+        bool exact;
+        int schedule;
+    } rows[] = {
+        {GPUSHMEM_COLL_REDUCE, 64, words | doubling, 8, true, GPSH_COLL_SMALL},
+        {GPUSHMEM_COLL_REDUCE, 64, doubling, 200, true, GPSH_COLL_DOUBLING},
+        {GPUSHMEM_COLL_REDUCE, 64, doubling, 200, false, GPSH_COLL_BY_MEMBERS}, // order shows
+        {GPUSHMEM_COLL_REDUCE, 64, 0, 1000, true, GPSH_COLL_BY_MEMBERS},
+        {GPUSHMEM_COLL_REDUCE, 2048, words | doubling, 8, true, GPSH_COLL_SMALL},
+        {GPUSHMEM_COLL_REDUCE, 2049, words | doubling, 8, true, GPSH_COLL_DOUBLING},
+        {GPUSHMEM_COLL_REDUCE, 2049, words | doubling, 8, false, GPSH_COLL_SMALL},
+        {GPUSHMEM_COLL_INSCAN, 64, doubling, 200, true, GPSH_COLL_BY_MEMBERS},
+        {GPUSHMEM_COLL_FCOLLECT, 64, words | doubling, 8, true, GPSH_COLL_SMALL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct gpsh_coll_team_facts team = {rows[i].n, 0, rows[i].is};
+        int schedule =
+            gpsh_coll_choose_host(rows[i].kind, &team, rows[i].bytes, rows[i].exact, false);
+        cr_expect_eq(schedule, rows[i].schedule, "row %zu: %d", i, schedule);
+    }
+}
+
+Test(coll_choice, gpsh_coll_limits_read__each_word__sets_its_own_limit_alone)
+{
+    const char *words[] = {"packets=1K", "copies=2K", "blocks=3", "nodes=0", "round=1"};
+    const char *read[] = {
+        "packets=1024,copies=67108864,blocks=64,nodes=1,round=0",
+        "packets=196608,copies=2048,blocks=64,nodes=1,round=0",
+        "packets=196608,copies=67108864,blocks=3,nodes=1,round=0",
+        "packets=196608,copies=67108864,blocks=64,nodes=0,round=0",
+        "packets=196608,copies=67108864,blocks=64,nodes=1,round=1",
+    };
+    char text[128];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        cr_assert_eq(gpsh_coll_limits_read(words[i]), 0);
+        gpsh_coll_limits_print(text, sizeof text);
+        cr_expect_str_eq(text, read[i]);
+    }
+}

@@ -24,7 +24,7 @@ Test(config, empty_environment__defaults)
     cr_assert_eq(gpsh_settings_read(NULL, &s), 0, "%s", gpsh_last_error());
     cr_expect_eq(s.heap_size, 256u << 20);
     cr_expect_eq(s.ring_entries, 4096);
-    cr_expect_str_eq(s.transports, "p2p,verbs");
+    cr_expect_str_eq(s.transports, "p2p,verbs,ofi");
     cr_expect_eq(s.on_pe_failure, GPSH_ON_FAILURE_ABORT);
     cr_expect_eq(s.verbs_gid_index, -1);
     // a link that is down for half a minute ends nothing: (7 + 1) * 4.096 us * 2^20
@@ -91,8 +91,8 @@ Test(config, every_row__default_is_accepted_and_printable)
         cr_expect_eq(read_one(entry, &again), 0, "%s: %s", entry, gpsh_last_error());
         gpsh_settings_clear(&again);
     }
-    cr_expect_eq(levels[GPSH_LEVEL_MAIN], 10);
-    cr_expect_leq(levels[GPSH_LEVEL_MAIN] + levels[GPSH_LEVEL_EXPERT], 45, "a user sees too many");
+    cr_expect_eq(levels[GPSH_LEVEL_MAIN], 11);
+    cr_expect_leq(levels[GPSH_LEVEL_MAIN] + levels[GPSH_LEVEL_EXPERT], 50, "a user sees too many");
     gpsh_settings_clear(&s);
 }
 
@@ -135,7 +135,7 @@ Test(config, bad_value__sentence_names_variable_value_and_range)
         {"GPUSHMEM_LOG_LEVEL=loud", "error|warn"},
         {"GPUSHMEM_STATS=maybe", "yes"},
         {"GPUSHMEM_TRANSPORTS=p2p,smoke", "smoke"},
-        {"GPUSHMEM_TRANSPORTS=p2p,", "loop|p2p|verbs"},
+        {"GPUSHMEM_TRANSPORTS=p2p,", "loop|ofi|p2p|verbs"},
         {"GPUSHMEM_TEST_RING_ENTRIES=1000", "power of two"},
         {"GPUSHMEM_PROXY_CPUS=4-", "4-7,12"},
     };

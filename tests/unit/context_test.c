@@ -35,14 +35,17 @@ static struct {
     int fail_pe, fail_code; // progress fails this PE's flow
     int flushes_after;      // so many calls later what it had under way is complete
     struct gpsh_op last;
+    uint64_t others; // under way, of all channels, when that was posted
     int posts, flushes, fences, progresses, opened;
 } fake;
-static struct fake_channel channels[CHANNELS];
+static struct gpsh_transport transport, second;
+static struct fake_channel channels[2 * CHANNELS]; // the latter half of `second`
 
 static int fake_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
-    cr_assert(index >= 0 && index < CHANNELS && !channels[index].open,
-              "channel %d is opened twice, or does not exist", index);
+    cr_assert(index >= 0 && index < CHANNELS);
+    index += self == &second ? CHANNELS : 0;
+    cr_assert(!channels[index].open, "channel %d is opened twice", index);
     struct fake_channel *c = &channels[index];
     *c = (struct fake_channel){.index = index, .open = true};
     c->channel = (struct gpsh_channel){.ops = self->ops, .transport = self, .flows = c->flows};
@@ -64,6 +67,9 @@ static int fake_post(struct gpsh_channel *channel, const struct gpsh_op *op)
     }
     ++fake.posts;
     fake.last = *op;
+    fake.others = 0;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; ++i)
+        fake.others += channels[i].channel.pending;
     ++channel->flows[op->pe].posted;
     ++channel->pending;
     return fake.answer;
@@ -114,20 +120,19 @@ static const struct gpsh_transport_ops fake_ops = {
     .progress = fake_progress,
 };
 
-static struct gpsh_transport transport = {.ops = &fake_ops};
+static struct gpsh_transport transport = {.ops = &fake_ops}, second = {.ops = &fake_ops};
 static struct gpsh_peer peers[PES];
 static char *direct[PES], *control_map[PES], *heap_map[PES];
 static char heap[4096] __attribute__((aligned(64)));
 
-// PE 0 of three. PE 2 is reached by stores if `mixed`, its atomics by the transport all the same.
-static void begin(bool mixed)
+static void begin_with(int transports, bool mixed)
 {
     memset(&fake, 0, sizeof fake);
     fake.answer = GPSH_POST_IN_FLIGHT;
     fake.complete_per_progress = 1;
     memset(channels, 0, sizeof channels);
     for (int pe = 0; pe < PES; ++pe)
-        peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
+        peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0, .reason = ""};
     direct[2] = mixed ? heap : NULL;
     gpsh_job_state.peers = peers;
     gpsh_heap_state.direct = direct;
@@ -137,17 +142,25 @@ static void begin(bool mixed)
     gpsh_heap_state.user_bytes = gpsh_heap_state.first_bytes = gpsh_heap_state.bytes = sizeof heap;
     gpsh_net_state.cpu_atomics = false;
     gpsh_net_state.transports[0] = &transport;
-    gpsh_net_state.envs[0] = (struct gpsh_transport_env){.channels = CHANNELS, .n_pes = PES};
-    gpsh_net_state.n_transports = 1;
+    gpsh_net_state.transports[1] = &second;
+    for (int i = 0; i < 2; ++i)
+        gpsh_net_state.envs[i] = (struct gpsh_transport_env){.channels = CHANNELS, .n_pes = PES};
+    gpsh_net_state.n_transports = transports;
     gpsh_settings_state.proxy_threads = 1;
     gpsh_job_state.n_pes = PES;
     cr_assert_eq(gpsh_contexts_init(), 0);
 }
 
+// PE 0 of three. PE 2 is reached by stores if `mixed`, its atomics by the transport all the same.
+static void begin(bool mixed)
+{
+    begin_with(1, mixed);
+}
+
 static void end(void)
 {
     gpsh_contexts_finalize();
-    for (int i = 0; i < CHANNELS; ++i)
+    for (int i = 0; i < 2 * CHANNELS; ++i)
         cr_assert(!channels[i].open, "channel %d was left open", i);
 }
 
@@ -168,11 +181,33 @@ Test(context, submit__no_room__flushes_drives_and_posts_again)
     end();
 }
 
+// The transport may have to connect first, which goes on only while somebody drives it.
+Test(context, submit__first_to_a_pe__is_driven_for_a_moment)
+{
+    begin(false);
+    fake.answer = GPSH_POST_CAPTURED;
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE), 0);
+    cr_assert_eq(channels[0].flows[1].completed, 1);
+    fake.complete_per_progress = 0;
+    op.pe = 2;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE), 0);
+    cr_assert_eq(channels[0].flows[2].completed, 0, "it does not wait for ever");
+    fake.complete_per_progress = 1;
+    op = put_op(8);
+    op.pe = 0;
+    fake.progresses = 0;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(fake.progresses, 0, "a non-blocking put waits for nothing");
+    end();
+}
+
 Test(context, submit__blocking_put__captures_small_and_completes_large)
 {
     begin(false);
     fake.answer = GPSH_POST_CAPTURED;
     struct gpsh_op op = put_op(GPSH_CAPTURE_BYTES);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE), 0);
     cr_assert(fake.last.flags & GPSH_OP_CAPTURE);
     cr_assert_eq(channels[0].flows[1].completed, 0, "a captured source needs no waiting");
@@ -180,7 +215,7 @@ Test(context, submit__blocking_put__captures_small_and_completes_large)
     op = put_op(GPSH_CAPTURE_BYTES + 1);
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_SOURCE), 0);
     cr_assert(!(fake.last.flags & GPSH_OP_CAPTURE));
-    cr_assert_eq(channels[0].flows[1].completed, 2,
+    cr_assert_eq(channels[0].flows[1].completed, 3,
                  "the source is in use until the put is complete");
     end();
 }
@@ -208,6 +243,20 @@ Test(context, submit__get__waits_and_nbi_does_not)
     end();
 }
 
+Test(context, put_signal__adds_by_another_transport__data_is_complete_before)
+{
+    begin_with(2, false);
+    peers[1].amo = 1;
+    uint64_t *word = (uint64_t *)(void *)heap;
+    cr_assert_eq(
+        gpushmem_putmem_signal_nbi(heap + 64, heap + 128, 32, word, 1, GPUSHMEM_SIGNAL_ADD, 1), 0);
+    cr_assert_eq(fake.posts, 2);
+    cr_assert_eq(fake.last.kind, GPSH_OP_AMO);
+    cr_assert_eq(fake.others, 0, "the two transports know no order");
+    cr_assert_eq(channels[CHANNELS].flows[1].posted, 1);
+    end();
+}
+
 // The longest that a NIC gives: none of its words may be missing.
 Test(context, submit__no_transport__long_reason_is_whole)
 {
@@ -218,7 +267,7 @@ Test(context, submit__no_transport__long_reason_is_whole)
         "may have delivered later packets before earlier ones, and this is the end";
     begin(false);
     peers[1].data = -1;
-    snprintf(peers[1].reason, sizeof peers[1].reason, "%s", reason);
+    peers[1].reason = reason;
     struct gpsh_op op = put_op(8);
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE),
                  GPUSHMEM_ERR_UNREACHABLE);
@@ -232,7 +281,7 @@ Test(context, submit__flow_fails__code_and_reason)
     fake.complete_per_progress = 0;
     fake.fail_pe = 1;
     fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
-    strcpy(peers[1].reason, "the cable was cut");
+    peers[1].reason = "the cable was cut";
     struct gpsh_op op = put_op(8);
     op.kind = GPSH_OP_GET;
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_COMPLETE),
@@ -542,9 +591,11 @@ Test(context, fence__mixed__waits_for_that_pe_alone)
 {
     begin(true);
     struct gpsh_op op = {.kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .operand = 1};
+    fake.complete_per_progress = 0;
     for (op.pe = 0; op.pe < PES; ++op.pe)
         cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     fake.complete_per_progress = PES;
+    fake.progresses = 0;
     gpsh_context_fence(&gpsh_default_context, 1);
     cr_assert_eq(fake.progresses, 0, "PE 1 is reached by one way only");
     gpsh_context_fence(&gpsh_default_context, 2);
@@ -558,8 +609,8 @@ Test(context, fence__mixed__wait_runs_out__says_so)
     begin(true);
     struct gpsh_op op = {
         .kind = GPSH_OP_AMO, .amo = GPSH_AMO_ADD, .width = 8, .operand = 1, .pe = 2};
-    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     fake.complete_per_progress = 0;
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     gpsh_settings_state.wait_timeout_ms = 2;
     cr_expect_eq(gpushmem_fence(), GPUSHMEM_ERR_TIMEOUT);
     cr_expect_eq(gpushmem_pe_fence(2), GPUSHMEM_ERR_TIMEOUT);

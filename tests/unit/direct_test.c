@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "transport/direct.h"
 
@@ -46,4 +48,27 @@ Test(direct, copy__every_size_and_misalignment)
                 cr_expect_eq(memcmp(to + b, from + a, bytes), 0);
                 cr_expect_eq(to[b + bytes], 0, "wrote too far");
             }
+}
+
+// Sizes on both sides of where the way changes, as memmove has it, also where they overlap.
+Test(direct, large_copy__is_memmove)
+{
+    static const size_t sizes[] = {GPSH_DIRECT_LARGE, (5 << 19) + 3, 3 << 20, (16 << 20) + 1};
+    enum { ROOM = 40 << 20 };
+    unsigned char *memory = malloc(ROOM), *expected = malloc(ROOM);
+    cr_assert(memory && expected);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const size_t places[][2] = {
+            {1, (20 << 20) + 5}, {(20 << 20) + 5, 1}, {100, 101}, {4196, 100}};
+        for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
+            for (size_t b = 0; b < ROOM; b++)
+                memory[b] = (unsigned char)(b * 31 >> 3);
+            memcpy(expected, memory, ROOM);
+            memmove(expected + places[k][0], expected + places[k][1], sizes[i]);
+            gpsh_direct_copy(memory + places[k][0], memory + places[k][1], sizes[i]);
+            cr_expect_eq(memcmp(memory, expected, ROOM), 0, "%zu bytes, places %zu", sizes[i], k);
+        }
+    }
+    free(expected);
+    free(memory);
 }

@@ -173,7 +173,7 @@ Test(fold, staging_memory_of_kernels__any_team__holds_16_bytes_of_each_member)
         uint64_t stage = gpushmem_coll_calls_at(n) - gpushmem_coll_stage_at(n, false);
         cr_expect(slot >= 16 && slot * (unsigned)n <= stage, "kernels, %d members", n);
         slot = gpushmem_coll_fetch_slot(n, n, true);
-        stage = gpushmem_coll_channel_at(n, 1) - gpushmem_coll_stage_at(n, true);
+        stage = gpushmem_coll_channel_at(n, 1, false) - gpushmem_coll_stage_at(n, true);
         cr_expect(slot >= 16 && slot * (unsigned)n <= stage, "streams, %d members", n);
     }
 }

@@ -102,7 +102,7 @@ Test(hang_report, gpsh_team_name__handles__predefined_ones_by_name_others_by_num
                 {GPUSHMEM_TEAM_SHARED, "GPUSHMEM_TEAM_SHARED"},
                 {GPUSHMEM_TEAM_NODE, "GPUSHMEM_TEAM_NODE"},
                 {GPUSHMEM_TEAM_SAME_RANK, "GPUSHMEM_TEAM_SAME_RANK"},
-                {GPUSHMEM_TEAM_SAME_RANK + 1, "team 4"},
+                {GPUSHMEM_TEAM_GPU_LEADERS + 1, "team 6"},
                 {GPUSHMEM_TEAM_INVALID, "team -1"},
                 {INT32_MIN, "team -2147483648"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -10,7 +10,8 @@
 #include "proxy/device_teams.h"
 #include "proxy/kernel_report.h"
 
-enum { PES = 5, ME = 3 };
+// KERNELS, STREAMS: where its scratch is in what is reserved.
+enum { PES = 5, ME = 3, KERNELS = 2 << 20, STREAMS = 4 << 20 };
 
 static void begin(bool direct)
 {
@@ -20,12 +21,14 @@ static void begin(bool direct)
         .my_rank = ME,
         .n = PES,
         .direct = direct,
+        .checked = true,
+        .scratch = {KERNELS, STREAMS, PES},
         .pes = pes,
         .nodes = {.n = direct ? 0 : 2, .mine = 1, .held = 3, .starts = starts}};
     gpsh_job_state.n_pes = gpsh_job_state.boot->n_pes = PES;
     gpsh_settings_state.teams = 4;
-    gpsh_settings_state.stream_teams = 1;
-    gpsh_device_teams_init(!direct);
+    gpsh_settings_state.team_memory = 16 << 20;
+    gpsh_device_teams_init();
     cr_assert_eq(gpsh_device_teams_set(0, &world), 0);
     cr_assert_eq(gpsh_device_teams_make(&gpsh_device_memory_host), 0);
 }
@@ -42,7 +45,7 @@ static void expect(uint64_t at, const char *whom)
 static uint64_t flag(int kind, int block, int rank)
 {
     int row = kind * GPUSHMEM_COLL_STREAM_BLOCKS + block;
-    return gpsh_stream_scratch(0) + GPUSHMEM_COLL_FLAGS_AT +
+    return STREAMS + GPUSHMEM_COLL_FLAGS_AT +
            sizeof(uint64_t) * ((uint64_t)row * gpushmem_coll_row(PES) + (uint64_t)rank);
 }
 
@@ -68,7 +71,7 @@ Test(kernel_awaited, pieces_by_nodes__nobody_is_named)
 Test(kernel_awaited, rounds_of_a_team_over_nodes__the_member_before_or_another)
 {
     begin(false);
-    uint64_t word = gpsh_stream_scratch(0) + GPUSHMEM_COLL_SYNC_AT + 2 * sizeof(uint64_t);
+    uint64_t word = STREAMS + GPUSHMEM_COLL_SYNC_AT + 2 * sizeof(uint64_t);
     expect(word, ", for PE 4, rank 4 of 5, or a member that it waits for");
     gpsh_device_teams_unmake();
 }
@@ -77,7 +80,7 @@ Test(kernel_awaited, calls_that_are_compared__the_rank_of_the_call)
 {
     begin(true);
     const size_t size = sizeof(struct gpushmem_coll_call);
-    uint64_t calls = gpsh_kernel_scratch(gpsh_settings(), 0) + gpushmem_coll_calls_at(PES);
+    uint64_t calls = KERNELS + gpushmem_coll_calls_at(PES);
     for (int odd = 0; odd < 2; odd++) {
         expect(calls + (size_t)(odd * PES) * size + size - 8, ", for PE 0, rank 0 of 5");
         expect(calls + (size_t)(odd * PES + 4) * size + size - 8, ", for PE 4, rank 4 of 5");

@@ -82,3 +82,31 @@ Test(lines, read__larger_buffer_and_a_pe_that_has_ended__nothing_is_lost)
         gpsh_lines_read(&lines, count, NULL);
     cr_assert(eq(int, heard[0], said));
 }
+
+static void tell(int pe, struct gpsh_line_message message, int fd)
+{
+    cr_assert(eq(int, gpsh_launcher_send(pe_ends[pe], &message, NULL, 0, &fd, fd >= 0), 0));
+}
+
+// The round of the descriptors that a PE has been given; 0: none are there.
+static int given(int pe)
+{
+    struct gpsh_line_message answer = {.a = 0};
+    bool is = recv(pe_ends[pe], &answer, sizeof(answer), MSG_DONTWAIT) == sizeof(answer);
+    return is && answer.word == GPSH_LINE_GIVEN ? answer.a : 0;
+}
+
+Test(lines, take__of_the_next_round__waits_for_those_and_never_gets_earlier_ones)
+{
+    int fd = STDIN_FILENO;
+    tell(0, (struct gpsh_line_message){.word = GPSH_LINE_GIVE, .a = 1}, fd);
+    tell(1, (struct gpsh_line_message){.word = GPSH_LINE_TAKE, .a = 1, .b = 0, .c = 1}, -1);
+    gpsh_lines_read(&lines, count, NULL);
+    cr_assert(eq(int, given(1), 1));
+    tell(1, (struct gpsh_line_message){.word = GPSH_LINE_TAKE, .a = 2, .b = 0, .c = 1}, -1);
+    gpsh_lines_read(&lines, count, NULL);
+    cr_assert(eq(int, given(1), 0));
+    tell(0, (struct gpsh_line_message){.word = GPSH_LINE_GIVE, .a = 2}, fd);
+    gpsh_lines_read(&lines, count, NULL);
+    cr_assert(eq(int, given(1), 2));
+}

@@ -7,7 +7,7 @@ TestSuite(proxy_failure, .init = set_up, .fini = tear_down);
 
 static void lose_pe_1(void)
 {
-    snprintf(peers[1].reason, sizeof peers[1].reason, "it left");
+    peers[1].reason = "it left";
     peers[1].error = GPUSHMEM_ERR_PE_FAILED;
     fake_fail(&fake, 1, GPUSHMEM_ERR_PE_FAILED);
     step();

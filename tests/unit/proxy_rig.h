@@ -68,7 +68,7 @@ static inline void set_up(void)
     fake_init(&lent[0]);
     fake_init(&lent[1]);
     for (int pe = 0; pe < FAKE_PES; pe++)
-        peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0};
+        peers[pe] = (struct gpsh_peer){.data = 0, .amo = 0, .reason = ""};
     memset(replies, 0, sizeof replies);
     memset(heads, 0, sizeof heads);
     const struct gpsh_proxy_env env = {.n_pes = FAKE_PES,

@@ -59,7 +59,7 @@ Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
     cr_expect(strstr(gpsh_last_error(), "there are 1024"), "%s", gpsh_last_error());
     cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, 4096, 0, 0, GPSH_PAGES_AUTO, 1 << 30),
                  GPUSHMEM_ERR_NO_MEMORY);
-    cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_TEAMS"), "%s", gpsh_last_error());
+    cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_TEAM_MEMORY"), "%s", gpsh_last_error());
 }
 
 Test(symmetric, giant_pages_that_are_not_there__sentence_names_the_fix)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bootstrap/node_watch.h"
-#include "bootstrap/tcp_connect.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/error.h"
 
 enum { MOST = 700 };
 
 static int node[MOST], order[MOST];
+static struct gpsh_deaths deaths = GPSH_DEATHS_INITIALIZER; // of nobody
 
 static void spread(int n_pes, int n_nodes, bool in_turn)
 {
@@ -26,7 +27,7 @@ static struct gpsh_tcp_tree *tree_of(int n_pes, int me)
     const struct gpsh_uniqueid id = {.n_addresses = 1};
     const uint8_t secret[GPSH_SECRET_BYTES] = {1};
     struct gpsh_tcp_address here = {.version = 4, .bytes = {127, 0, 0, 1}};
-    struct gpsh_tcp_tree *t = gpsh_tcp_tree_create(&id, me, n_pes, &here);
+    struct gpsh_tcp_tree *t = gpsh_tcp_tree_create(&id, me, n_pes, &here, &deaths);
     cr_assert_not_null(t, "%s", gpsh_last_error());
     for (int pe = 0; pe < n_pes; pe++)
         addresses[pe] = here;
@@ -39,8 +40,8 @@ static int order_of(struct gpsh_tcp_tree *t)
 {
     int n = 0;
     for (int pe; (pe = gpsh_tree_above(t, t->my_pe, true)) >= 0; n++) {
-        cr_assert(n < MOST && !t->peer[pe].tried, "%d calls %d again", t->my_pe, pe);
-        t->peer[pe].tried = true;
+        cr_assert(n < MOST && !t->peer[pe].mute, "%d calls %d again", t->my_pe, pe);
+        t->peer[pe].mute = true;
         order[n] = pe;
     }
     return n;
@@ -51,7 +52,7 @@ static int rank(int pe) // in the order of all
     return node[pe] * MOST + pe;
 }
 
-// Whom it calls is everybody that comes before it, once; and those that it admits, all others.
+// Whom it calls is everybody that comes before it, once.
 static void check_all(int n_pes)
 {
     for (int me = 0; me < n_pes; me++) {
@@ -120,7 +121,7 @@ Test(tcp_nodes, above__same_for_all_that_know_the_same)
 Test(node_watch, open__no_such_interface__sentence)
 {
     struct gpsh_bootstrap b = {.n_pes = 2, .node_pes = (int[]){0}};
-    cr_assert_null(gpsh_node_watch_open(&b, "nosuch0"));
+    cr_assert_null(gpsh_node_watch_open(&b, "nosuch0", &deaths));
     cr_expect_eq(gpsh_last_error_code(), GPUSHMEM_ERR_SETTING);
     cr_expect(strstr(gpsh_last_error(), "'nosuch0' is neither an interface"));
 }
@@ -130,16 +131,17 @@ Test(node_watch, without__nothing_happens)
     struct gpsh_node_card card, none = {.node = 0};
     gpsh_node_watch_describe(NULL, &card);
     cr_expect_eq(memcmp(&card, &none, sizeof card), 0);
-    gpsh_node_watch_hear(NULL, 0, &card, NULL, NULL);
+    gpsh_node_watch_hear(NULL, 0, &card);
     gpsh_node_watch_settle(NULL);
     gpsh_node_watch_tell(NULL, 0, "");
     gpsh_node_watch_close(NULL);
 }
 
-// ---- The death of a neighbour, while this process cannot open a connection to look ----
+// ---- The death of a neighbour ----
 
 static uint64_t fake_ns = 1;
-static enum gpsh_tcp_presence presence, proof; // where the PE listens; what who listens shows
+static enum gpsh_tcp_ending found; // what a call finds; GPSH_TCP_LOST: it is not answered
+static int calls;
 
 uint64_t __wrap_gpsh_clock_ns(void);
 uint64_t __wrap_gpsh_clock_ns(void)
@@ -147,23 +149,23 @@ uint64_t __wrap_gpsh_clock_ns(void)
     return fake_ns;
 }
 
-enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_uniqueid *,
-                                             const struct gpsh_tcp_address *, struct gpsh_hello *,
-                                             uint64_t);
-enum gpsh_tcp_presence __wrap_gpsh_tcp_probe(const struct gpsh_uniqueid *id,
-                                             const struct gpsh_tcp_address *address,
-                                             struct gpsh_hello *hello, uint64_t ns)
+struct gpsh_tcp_link *__wrap_gpsh_tcp_link_call(struct gpsh_tcp_loop *,
+                                                const struct gpsh_uniqueid *,
+                                                const struct gpsh_tcp_address *,
+                                                const struct gpsh_hello *, int,
+                                                const struct gpsh_tcp_link_ops *, void *);
+struct gpsh_tcp_link *__wrap_gpsh_tcp_link_call(struct gpsh_tcp_loop *loop,
+                                                const struct gpsh_uniqueid *id,
+                                                const struct gpsh_tcp_address *to,
+                                                const struct gpsh_hello *hello, int greeting_ms,
+                                                const struct gpsh_tcp_link_ops *ops, void *owner)
 {
-    (void)address;
-    (void)hello;
-    (void)ns;
-    return proof == GPSH_TCP_PRESENT ? presence : id ? proof : GPSH_TCP_PRESENT; // whoever listens
-}
-
-static struct gpsh_tcp_tree *watched_tree(void)
-{
-    spread(2, 2, false);
-    return tree_of(2, 0);
+    struct gpsh_tcp_link *link = calloc(1, sizeof *link);
+    cr_assert(link && id && to && hello && !greeting_ms);
+    *link = (struct gpsh_tcp_link){
+        .watch = {.fd = -1}, .loop = loop, .ops = ops, .owner = owner, .state = GPSH_TCP_ENDED};
+    calls++;
+    return link;
 }
 
 static void steps(struct gpsh_tcp_tree *t, int n)
@@ -172,53 +174,90 @@ static void steps(struct gpsh_tcp_tree *t, int n)
         fake_ns += 10000000000;
         pthread_mutex_lock(&t->lock);
         gpsh_tree_step(t);
+        struct gpsh_tcp_link *call = t->peer[1].call;
+        if (call && found != GPSH_TCP_LOST) {
+            call->ending = found;
+            call->error = found == GPSH_TCP_FULL ? EMFILE : 0;
+            call->ops->ended(call);
+        }
         pthread_mutex_unlock(&t->lock);
     }
 }
 
-static bool hears_of_death(enum gpsh_tcp_presence at_first, int looks)
+// PE 1 is on another node, and was connected with this one.
+static struct gpsh_tcp_tree *tree_that_lost(int error)
 {
-    struct gpsh_tcp_tree *t = watched_tree();
-    const struct gpsh_tcp_link lost = {.pe = 1};
-    presence = at_first;
-    gpsh_tree_suspect(t, &lost);
-    steps(t, looks);
-    cr_assert_not(t->peer[1].died);
-    presence = GPSH_TCP_ABSENT;
-    steps(t, 1);
-    bool died = t->peer[1].died;
-    gpsh_tcp_tree_destroy(t);
-    return died;
+    const struct gpsh_tcp_link lost = {.pe = 1, .error = error};
+    spread(2, 2, false);
+    calls = 0;
+    struct gpsh_tcp_tree *t = tree_of(2, 0);
+    t->probed = true; // so that all calls are for this
+    gpsh_tree_look_for(t, &lost);
+    return t;
 }
 
-Test(tcp_nodes, lost__no_descriptor_for_long__looks_until_it_knows)
+static bool is_dead_after(struct gpsh_tcp_tree *t, enum gpsh_tcp_ending ending, int n)
 {
-    cr_expect(hears_of_death(GPSH_TCP_UNSURE, 1000));
-    cr_expect(hears_of_death(GPSH_TCP_PRESENT, 5));
-    cr_expect_not(hears_of_death(GPSH_TCP_PRESENT, 100), "it is there, and is looked at for ever");
+    found = ending;
+    steps(t, n);
+    return t->peer[1].died;
 }
 
-// At how many looks a PE is taken for dead whose port has somebody that shows this; 0: never.
-static int looks_until_dead(enum gpsh_tcp_presence shown)
+Test(tcp_nodes, lost__no_descriptor_for_long__calls_until_it_knows)
 {
-    struct gpsh_tcp_tree *t = watched_tree();
-    const struct gpsh_tcp_link lost = {.pe = 1};
-    int looks = 0;
-    proof = shown;
-    gpsh_tree_suspect(t, &lost);
-    while (looks < 100 && !t->peer[1].died) {
-        steps(t, 1);
-        looks++;
-    }
-    bool died = t->peer[1].died;
+    struct gpsh_tcp_tree *t = tree_that_lost(0);
+    cr_expect_not(is_dead_after(t, GPSH_TCP_FULL, 1000));
+    cr_expect_geq(calls, 1000);
+    cr_expect(is_dead_after(t, GPSH_TCP_REFUSED, 1));
     gpsh_tcp_tree_destroy(t);
-    return died ? looks : 0;
+}
+
+// A PE that is stopped; as it ends, its socket ends the call, and then it listens no more.
+Test(tcp_nodes, lost__says_nothing_for_long__one_call_waits_and_sees_its_end)
+{
+    struct gpsh_tcp_tree *t = tree_that_lost(0);
+    cr_expect_not(is_dead_after(t, GPSH_TCP_LOST, 1000));
+    cr_expect_eq(calls, 1);
+    cr_expect_not(is_dead_after(t, GPSH_TCP_HUNG_UP, 1));
+    cr_expect(is_dead_after(t, GPSH_TCP_REFUSED, 1));
+    gpsh_tcp_tree_destroy(t);
+}
+
+// How many calls it takes until a PE is taken for dead that this is found of; 0: never.
+static int calls_until_dead(enum gpsh_tcp_ending ending, int error)
+{
+    struct gpsh_tcp_tree *t = tree_that_lost(error);
+    for (int i = 0; i < 100 && !t->peer[1].died; i++)
+        is_dead_after(t, ending, 1);
+    int n = t->peer[1].died ? calls : 0;
+    gpsh_tcp_tree_destroy(t);
+    return n;
 }
 
 Test(tcp_nodes, lost__stranger_at_its_port__dead)
 {
-    cr_expect_eq(looks_until_dead(GPSH_TCP_OTHER), 4, "it spoke as this PE does not speak");
-    cr_expect_eq(looks_until_dead(GPSH_TCP_HUNG_UP), 6, "twice may be chance");
-    cr_expect_eq(looks_until_dead(GPSH_TCP_PRESENT), 0, "it says nothing, or is the PE");
-    cr_expect_eq(looks_until_dead(GPSH_TCP_UNSURE), 0);
+    cr_expect_eq(calls_until_dead(GPSH_TCP_STRANGER, 0), 1, "it spoke as this PE does not speak");
+    cr_expect_eq(calls_until_dead(GPSH_TCP_HUNG_UP, 0), 5, "twice may be chance");
+    cr_expect_eq(calls_until_dead(GPSH_TCP_REJECTED, 0), 0, "it has too many callers");
+}
+
+Test(tcp_nodes, lost__host_does_not_answer__dead)
+{
+    cr_expect_eq(calls_until_dead(GPSH_TCP_UNREACHED, 0), 5, "it ended before its host did: 35 s");
+    cr_expect_eq(calls_until_dead(GPSH_TCP_UNREACHED, ETIMEDOUT), 1, "after the patience");
+}
+
+// A firewall, or a host with the same address.
+Test(tcp_nodes, never_connected__refuses__not_dead)
+{
+    spread(2, 2, false);
+    struct gpsh_tcp_tree *t = tree_of(2, 0);
+    t->peer[1].due_ns = t->due_ns = 1;
+    cr_expect_not(is_dead_after(t, GPSH_TCP_REFUSED, 3));
+    cr_expect_not(is_dead_after(t, GPSH_TCP_STRANGER, 3));
+    cr_expect_not(is_dead_after(t, GPSH_TCP_UNREACHED, 3));
+    t->reached = true;
+    cr_expect_not(is_dead_after(t, GPSH_TCP_STRANGER, 3));
+    cr_expect(is_dead_after(t, GPSH_TCP_REFUSED, 3), "another node was reached");
+    gpsh_tcp_tree_destroy(t);
 }

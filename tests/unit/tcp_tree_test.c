@@ -7,49 +7,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bootstrap/tcp_connect.h"
+#include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_tree.h"
-#include "core/clock.h"
+#include "core/error.h"
 
 enum { CALLER = 2, N_PES = 3 };
 
 static struct gpsh_uniqueid id = {.job = {1}, .secret = {2}, .n_addresses = 1};
 static struct gpsh_tcp_address listens;
+static struct gpsh_deaths deaths[2] = {GPSH_DEATHS_INITIALIZER, GPSH_DEATHS_INITIALIZER};
 
 static struct gpsh_tcp_tree *start_tree(void)
 {
     cr_assert_eq(gpsh_tcp_address_choose("lo", &listens, 1), 1);
-    struct gpsh_tcp_tree *tree = gpsh_tcp_tree_create(&id, 0, N_PES, &listens);
-    cr_assert(tree && gpsh_tcp_tree_start(tree) == 0);
+    struct gpsh_tcp_tree *tree = gpsh_tcp_tree_create(&id, 0, N_PES, &listens, &deaths[0]);
+    cr_assert(tree && !gpsh_deaths_open(&deaths[0], N_PES) && gpsh_tcp_tree_start(tree) == 0);
     return tree;
-}
-
-static uint64_t in_a_minute(void)
-{
-    return gpsh_clock_ns() + 60 * (uint64_t)1000000000;
 }
 
 static struct gpsh_hello hello_of_caller(void)
 {
-    return (struct gpsh_hello){.purpose = GPSH_PURPOSE_ORPHAN, .pe = CALLER, .n_pes = N_PES};
-}
-
-static int call(void)
-{
-    struct gpsh_hello hello = hello_of_caller();
-    int fd = gpsh_tcp_dial(&id, &listens, 1, &hello, NULL, NULL, "PE 0", in_a_minute());
-    cr_assert_geq(fd, 0);
-    return fd;
-}
-
-// How far the connections of the tree are: it is the only one that looks at them.
-static void await_links(struct gpsh_tcp_tree *tree, bool linked)
-{
-    for (bool is = !linked; is != linked; usleep(1000)) {
-        pthread_mutex_lock(&tree->lock);
-        is = gpsh_tree_link_to(tree, CALLER) != NULL;
-        pthread_mutex_unlock(&tree->lock);
-    }
+    return (struct gpsh_hello){.purpose = GPSH_PURPOSE_NEIGHBOUR, .pe = CALLER, .n_pes = N_PES};
 }
 
 static int connect_plainly(void)
@@ -61,10 +39,45 @@ static int connect_plainly(void)
     return fd;
 }
 
+static void receive(int fd, void *to, size_t bytes)
+{
+    cr_assert_eq(recv(fd, to, bytes, MSG_WAITALL), (ssize_t)bytes);
+}
+
+// To who has greeted it.
+static struct gpsh_hello hello_for(int fd)
+{
+    struct gpsh_greeting greeting;
+    struct gpsh_hello hello = hello_of_caller();
+    receive(fd, &greeting, sizeof greeting);
+    cr_assert_eq(gpsh_hello_make(&id, &greeting, &hello), 0);
+    return hello;
+}
+
+static int call(void)
+{
+    struct gpsh_confirmation answer;
+    int fd = connect_plainly();
+    struct gpsh_hello hello = hello_for(fd);
+    cr_assert_eq(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), (ssize_t)sizeof hello);
+    receive(fd, &answer, sizeof answer);
+    return fd;
+}
+
+// How far the connections of the tree are: it is the only one that looks at them.
+static void await_links(struct gpsh_tcp_tree *tree, bool linked)
+{
+    for (bool is = !linked; is != linked; usleep(1000)) {
+        pthread_mutex_lock(&tree->lock);
+        is = tree->peer[CALLER].link != NULL;
+        pthread_mutex_unlock(&tree->lock);
+    }
+}
+
 static int first_death(struct gpsh_tcp_tree *tree)
 {
     pthread_mutex_lock(&tree->lock);
-    int pe = tree->first_dead;
+    int pe = atomic_load(&deaths[0].first) - 1;
     pthread_mutex_unlock(&tree->lock);
     return pe;
 }
@@ -73,11 +86,8 @@ static int first_death(struct gpsh_tcp_tree *tree)
 Test(tcp_tree, call__caller_gave_up_before_it_was_answered__no_death)
 {
     struct gpsh_tcp_tree *tree = start_tree();
-    struct gpsh_greeting greeting;
-    struct gpsh_hello hello = hello_of_caller();
     int fd = connect_plainly();
-    cr_assert_eq(gpsh_tcp_receive(fd, &greeting, sizeof greeting, in_a_minute()), 0);
-    cr_assert_eq(gpsh_hello_make(&id, &greeting, &hello), 0);
+    struct gpsh_hello hello = hello_for(fd);
     pthread_mutex_lock(&tree->lock);
     cr_assert_eq(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), (ssize_t)sizeof hello);
     close(fd);
@@ -99,7 +109,7 @@ Test(tcp_tree, call__again__takes_the_place_of_the_first)
     struct gpsh_frame frame;
     cr_expect_eq(first_death(tree), -1);
     gpsh_tcp_tree_destroy(tree); // says goodbye to the second
-    cr_expect_eq(gpsh_tcp_receive(fds[1], &frame, sizeof frame, in_a_minute()), 0);
+    receive(fds[1], &frame, sizeof frame);
     cr_expect_eq(frame.type, GPSH_FRAME_BYE);
     close(fds[0]);
     close(fds[1]);
@@ -159,19 +169,24 @@ static int closed_port(struct gpsh_tcp_address *address)
     return fd;
 }
 
-// The other end of its connection with its parent, PE 0, is *parent.
-static struct gpsh_tcp_tree *create_caller(const struct gpsh_tcp_address *one, int *parent)
+// Its parent is PE 0, which listens where start_tree says.
+static struct gpsh_tcp_tree *create_caller(const struct gpsh_tcp_address *one)
 {
-    struct gpsh_tcp_address addresses[N_PES] = {0};
-    int ends[2];
-    cr_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-    cr_assert_eq(gpsh_tcp_address_choose("lo", &listens, 1), 1);
+    struct gpsh_tcp_address addresses[N_PES] = {0}, here = listens;
+    const struct gpsh_tcp_dial dial = {
+        .id = &id,
+        .addresses = &listens,
+        .n = 1,
+        .hello = {.purpose = GPSH_PURPOSE_CHILD, .pe = CALLER, .n_pes = N_PES},
+        .whom = "PE 0",
+        .deadline_ns = UINT64_MAX};
     addresses[1] = *one;
-    struct gpsh_tcp_tree *tree = gpsh_tcp_tree_create(&id, CALLER, N_PES, &listens);
+    struct gpsh_tcp_tree *tree = gpsh_tcp_tree_create(&id, CALLER, N_PES, &here, &deaths[1]);
     cr_assert(tree);
+    struct gpsh_tcp_link *link = gpsh_tcp_dial(&tree->loop, &dial);
+    cr_assert(link, "%s", gpsh_last_error());
+    gpsh_tcp_tree_add_link(tree, link, 0);
     gpsh_tcp_tree_set_peers(tree, NULL, addresses, id.secret);
-    cr_assert_eq(gpsh_tcp_tree_set_parent(tree, ends[0], 0), 0);
-    *parent = ends[1];
     return tree;
 }
 
@@ -179,18 +194,19 @@ static struct gpsh_tcp_tree *create_caller(const struct gpsh_tcp_address *one, i
 static bool one_died(bool (*has_told)(int pe))
 {
     struct gpsh_tcp_address one;
-    int parent, held = closed_port(&one);
-    struct gpsh_tcp_tree *tree = create_caller(&one, &parent);
+    int held = closed_port(&one);
+    struct gpsh_tcp_tree *parent = start_tree(), *tree = create_caller(&one);
     gpsh_tcp_tree_expect_departures(tree, has_told);
+    shutdown(tree->peer[0].link->watch.fd, SHUT_RDWR);
     cr_assert_eq(gpsh_tcp_tree_start(tree), 0);
-    close(parent);
     for (bool is = false; !is; usleep(1000)) {
         pthread_mutex_lock(&tree->lock);
-        is = tree->peer[0].died && !tree->orphan; // it has called everybody
+        is = tree->peer[0].died && (tree->peer[1].died || tree->peer[1].left);
         pthread_mutex_unlock(&tree->lock);
     }
     bool died = tree->peer[1].died;
     gpsh_tcp_tree_destroy(tree);
+    gpsh_tcp_tree_destroy(parent);
     close(held);
     return died;
 }

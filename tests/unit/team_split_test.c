@@ -3,7 +3,10 @@
 #include <limits.h>
 
 #include "comm/team_split.h"
+#include "core/config.h"
 #include "core/error.h"
+#include "job/job.h"
+#include "memory/team_scratch.h"
 
 static int strided(int n, int start, int stride, int size)
 {
@@ -56,33 +59,120 @@ Test(team_split, list__others__are_refused_by_name)
     cr_expect_eq(gpsh_team_check_list("f", 2, twice, 3), GPUSHMEM_ERR_INVALID);
 }
 
-Test(team_split, digest__order_and_length__matter)
+// ---- Where new teams are ----
+
+static struct gpsh_team_free everything(void)
 {
-    const int a[] = {1, 2}, b[] = {2, 1};
-    cr_expect_neq(gpsh_team_digest(0, a, sizeof a), gpsh_team_digest(0, b, sizeof b));
-    cr_expect_neq(gpsh_team_digest(0, a, sizeof a), gpsh_team_digest(0, a, sizeof *a));
-    cr_expect_neq(gpsh_team_digest(0, a, sizeof a), gpsh_team_digest(1, a, sizeof a));
+    struct gpsh_team_free all;
+    gpsh_settings_state.team_memory = 16 << 20;
+    gpsh_settings_state.teams = GPUSHMEM_TEAM_SLOTS;
+    memset(&all, 0xff, sizeof all);
+    return all;
 }
 
-static const char *difference(struct gpsh_team_arguments a, struct gpsh_team_arguments b)
+static void take(struct gpsh_team_free *free, int first, int n)
 {
-    static char text[160];
-    gpsh_team_tell_difference(&a, 3, &b, 5, text, sizeof text);
-    return text;
+    for (int i = first; i < first + n; i++)
+        free->units[i / 64] &= ~((uint64_t)1 << i % 64);
 }
 
-Test(team_split, difference__says_what_and_both_values)
+Test(team_split, place__the_lowest_slot_and_units__that_are_free)
 {
-    const struct gpsh_team_arguments strided = {GPSH_SPLIT_STRIDED, {0, 2, 4}};
-    const struct gpsh_team_arguments rows = {GPSH_SPLIT_ROWS, {3}};
-    cr_expect_str_eq(
-        difference(strided, (struct gpsh_team_arguments){GPSH_SPLIT_STRIDED, {0, 1, 3}}),
-        "PE 3 passes stride 2 and PE 5 stride 1");
-    cr_expect_str_eq(
-        difference(strided, (struct gpsh_team_arguments){GPSH_SPLIT_STRIDED, {0, 2, 3}}),
-        "PE 3 passes size 4 and PE 5 size 3");
-    cr_expect_str_eq(difference(rows, (struct gpsh_team_arguments){GPSH_SPLIT_ROWS, {4}}),
-                     "PE 3 passes xrange 3 and PE 5 xrange 4");
-    cr_expect_str_eq(difference(strided, rows),
-                     "PE 3 calls gpushmem_team_split_strided and PE 5 gpushmem_team_split_2d");
+    struct gpsh_team_free all = everything();
+    all.slots[0] = 0;
+    all.slots[1] = 32;
+    take(&all, 0, 3);
+    take(&all, 10, 1); // what is between is too short
+    struct gpsh_team_place place = gpsh_team_place(&all, 8);
+    cr_expect_eq(place.slot, 69);
+    cr_expect_eq(place.has, GPSH_TEAM_KERNELS | GPSH_TEAM_STREAMS);
+    cr_expect_eq(place.first, 11);
+    cr_expect_eq(place.units, 34);
+}
+
+Test(team_split, place__little_is_left__kernels_only_and_then_nothing)
+{
+    struct gpsh_team_free all = everything();
+    int streams = 0, kernels = 0;
+    struct gpsh_team_place place = gpsh_team_place(&all, 8);
+    for (; place.has; place = gpsh_team_place(&all, 8)) {
+        cr_assert(place.first >= 0 && place.first + place.units <= GPSH_SCRATCH_UNITS);
+        take(&all, place.first, place.units);
+        streams += (place.has & GPSH_TEAM_STREAMS) != 0;
+        kernels += place.has == GPSH_TEAM_KERNELS;
+    }
+    cr_expect_eq(streams, 13);
+    cr_expect_eq(kernels, GPSH_SCRATCH_UNITS - 13 * 34);
+    cr_expect(place.slot == 0 && place.units == 0, "a team of the host's, in slot %d", place.slot);
+}
+
+Test(team_split, place__no_slot__is_told)
+{
+    struct gpsh_team_free all = everything();
+    memset(all.slots, 0, sizeof all.slots);
+    cr_expect_eq(gpsh_team_place(&all, 8).slot, -1);
+}
+
+// What is reserved does not depend on the number of PEs.
+Test(team_split, place__131072_members__two_such_teams_for_kernels)
+{
+    struct gpsh_team_free all = everything();
+    gpsh_job_state.n_pes = 131072;
+    cr_expect_leq(gpsh_heap_reserved(gpsh_settings()), 16 << 20);
+    cr_expect_leq(gpsh_control_total(131072, gpsh_settings()), 33 << 20);
+    for (int i = 0; i < 2; i++) {
+        struct gpsh_team_place place = gpsh_team_place(&all, 131072);
+        cr_expect(place.has == GPSH_TEAM_KERNELS && place.units == 194, "%d", place.units);
+        take(&all, place.first, place.units);
+    }
+    cr_expect_eq(gpsh_team_place(&all, 131072).units, 0);
+    cr_expect_eq(gpsh_team_place(&all, 8).has, GPSH_TEAM_KERNELS | GPSH_TEAM_STREAMS);
+}
+
+Test(team_split, join__what_is_free_on_all)
+{
+    struct gpsh_team_free all = everything(), one = everything();
+    one.slots[2] = 6;
+    take(&one, 100, 2);
+    gpsh_team_free_join(&all, &one);
+    cr_expect(all.slots[2] == 6 && all.slots[1] == UINT64_MAX);
+    cr_expect_eq(all.units[1], ~((uint64_t)3 << 36));
+}
+
+// A large one has the room of several slots, which follow each other.
+Test(team_split, place__slots__as_many_as_have_room_for_two_counters_of_each)
+{
+    static const struct {
+        int pes, n, slots;
+    } rows[] = {{8, 8, 1},         {236, 236, 1},     {1000, 236, 1},
+                {1000, 237, 2},    {1000, 1000, 5},   {16384, 8192, 32},
+                {131072, 2048, 1}, {131072, 2049, 2}, {131072, 131072, GPSH_TEAM_MOST_SLOTS}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gpsh_team_free all = everything();
+        gpsh_job_state.n_pes = rows[i].pes;
+        all.slots[0] = 0xf0; // four, and then none
+        all.slots[1] = 0;
+        struct gpsh_team_place place = gpsh_team_place(&all, rows[i].n);
+        cr_expect_eq(place.slots, rows[i].slots, "row %zu: %d", i, place.slots);
+        cr_expect_eq(place.slot, rows[i].slots <= 4 ? 4 : 128, "row %zu: %d", i, place.slot);
+        cr_expect_geq((size_t)place.slots * gpsh_slot_room(rows[i].pes), 16 * (size_t)rows[i].n);
+    }
+}
+
+// The data of a slot is nobody else's.
+Test(team_split, control_region__data_of_slots__follows_the_words_of_all)
+{
+    const int sizes[] = {1, 8, 473, 16384, 131072};
+    struct gpsh_settings settings = {.teams = 12};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int n = sizes[i];
+        cr_expect_eq(gpsh_control_data(n, &settings, 0), gpsh_control_team(n, 12));
+        for (int slot = 0; slot < 12; slot++) {
+            uint64_t bytes =
+                gpsh_control_data(n, &settings, slot + 1) - gpsh_control_data(n, &settings, slot);
+            size_t room = slot < GPUSHMEM_TEAM_PREDEFINED ? gpsh_team_room(n) : gpsh_slot_room(n);
+            cr_expect_eq(bytes, 2 * room, "%d PEs, slot %d", n, slot);
+        }
+        cr_expect_eq(gpsh_control_vote(n, &settings), gpsh_control_data(n, &settings, 12));
+    }
 }

@@ -377,7 +377,7 @@ Test(trace, gpsh_trace_events_make__random_records__are_survived)
         srand(seed);
         for (int i = 0; i < 8000; i++)
             fputc(rand(), part);
-        fseek(part, (long)gpsh_trace_records_at(LANES + GPSH_TRACE_HOST_THREADS), SEEK_SET);
+        fseek(part, (long)gpsh_trace_records_at(LANES + GPSH_TRACE_OTHER_LANES), SEEK_SET);
         for (int i = 0; i < LANES * RECORDS; i++) {
             const struct gpsh_trace_record r = {.at_ns = (uint64_t)rand(),
                                                 .took_ns = (uint32_t)rand() % 9,

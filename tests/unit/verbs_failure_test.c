@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "transports/verbs/setup/verbs_setup.h"
+#include "transports/verbs/post/verbs_posting.h"
 #include "verbs_rails.h"
 
 TestSuite(verbs_failure, .init = open_one, .fini = close_all);
@@ -187,7 +187,10 @@ Test(verbs_failure, waiting_operations__end_too)
 
 Test(verbs_failure, polling_fails__every_flow_is_told)
 {
-    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    struct gpsh_op op = fake_put(pair.heap, 0, 8), own = op;
+    own.pe = 0;
+    fake_post_op(&pair, &own);
+    fake_settle(&pair);
     fake_post_op(&pair, &op);
     fake.poll_fails = true;
     gpsh_verbs_ops.progress(pair.channel);
@@ -397,7 +400,7 @@ static void open_asking(void)
 
 static struct verbs_lane *lane_0(void)
 {
-    return &((struct verbs_channel *)pair.channel)->flows[1].lanes[0];
+    return &verbs_flow_at((struct verbs_channel *)pair.channel, 1)->lanes[0];
 }
 
 // Whatever is under way by rail 0 fails, and was executed up to that packet, as PE 1 says.
@@ -482,6 +485,20 @@ Test(verbs_failure, rail_lost__peer_tells_of_packets_never_sent__flow_fails)
     cr_assert_eq(lose_rail_in_large_put(5), 0);
 }
 
+// From memory that no NIC knows, in a block for each piece: the caller leaves it alone until all of
+// it is there, so that pieces which a rail has lost can be read again.
+Test(verbs_failure, rail_lost__in_the_middle_of_a_put_in_blocks__all_of_it_is_sent_again)
+{
+    static char source[100000];
+    open_asking();
+    memset(source, 7, sizeof source);
+    struct gpsh_op put = fake_put(source, 0, sizeof source);
+    cr_assert_eq(fake_post_op(&pair, &put), GPSH_POST_IN_FLIGHT);
+    cr_assert(fake.n_posts > 1 && pair.channel->flows[1].completed == 0);
+    cr_assert_eq(lose_rail_after(0), 0);
+    cr_assert(!memcmp(pair.there, source, sizeof source));
+}
+
 // Its packets are not among those that the peer may have.
 Test(verbs_failure, rail_lost__large_put_not_posted_yet__is_not_counted)
 {
@@ -533,6 +550,20 @@ Test(verbs_failure, rail_lost__fetching_add_was_executed__fails_alone_if_somebod
         cr_assert_eq(lose_rail_after(1), heard ? 0 : GPUSHMEM_ERR_PE_FAILED);
         cr_assert_eq(told, heard ? GPUSHMEM_ERR_TRANSPORT : 0);
         cr_assert(before == 77 && *(uint64_t *)(void *)pair.there == 0);
+    }
+}
+
+// One that compares and swaps until it fits: whether it swapped nobody knows if it was executed.
+Test(verbs_failure, rail_lost__loop_of_an_atomic_was_executed__flow_fails)
+{
+    for (uint32_t executed = 0; executed < 2; executed++) {
+        open_asking();
+        struct gpsh_op and = fake_amo(GPSH_AMO_AND, 8, 0, 1, 0, NULL);
+        fake_post_op(&pair, &and);
+        cr_assert_eq(fake.journal[0].wr.opcode, IBV_WR_ATOMIC_CMP_AND_SWP);
+        // not executed, it cannot go by the other rail, whose NIC is not atomic to this one's
+        cr_assert_eq(lose_rail_after(executed),
+                     executed ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT);
     }
 }
 
@@ -594,6 +625,19 @@ Test(verbs_failure, asked_by_a_peer__queue_pair_goes_on_or_has_forgotten__does_n
     gpsh_verbs_qp_kill(lane_0()->qp); // this PE has lost the rail as well
     fake.rq_psn = 0;
     cr_assert_eq(ask_here(verbs_question(0, 0)), 0);
+}
+
+Test(verbs_failure, flow_is_flushed__one_of_two_lost_lanes_has_requests__not_yet)
+{
+    open_asking();
+    struct gpsh_op put = fake_put(pair.heap, 0, 64);
+    fake_post_op(&pair, &put);
+    struct verbs_lane *lanes = lane_0();
+    cr_assert(lanes[0].head != lanes[0].tail && lanes[1].head == lanes[1].tail);
+    lanes[0].failed = lanes[1].failed = true;
+    cr_assert_not(gpsh_verbs_flow_is_flushed(lanes[0].flow));
+    lanes[0].failed = lanes[1].failed = false;
+    fake_settle(&pair);
 }
 
 // A program that computes for two hours between two calls has not waited for two hours.

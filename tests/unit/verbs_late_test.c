@@ -33,7 +33,7 @@ static void post_puts(int pe)
 
 static struct verbs_lane *lane_to(int pe)
 {
-    return &((struct verbs_channel *)pair.channel)->flows[pe].lanes[0];
+    return &verbs_flow_at((struct verbs_channel *)pair.channel, pe)->lanes[0];
 }
 
 // PE 1 is lost with a full send queue, and the time for its flushed completions is over.

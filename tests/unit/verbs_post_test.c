@@ -69,6 +69,20 @@ Test(verbs_post, put__around_the_inline_limit__inline_then_in_place)
     cr_assert_eq(fake.journal[1].sge.addr, (uintptr_t)pair.heap);
 }
 
+Test(verbs_post, put__around_the_inline_limit__captured_by_either_way)
+{
+    open_with("GPUSHMEM_TEST_VERBS_INLINE=100", NULL);
+    for (int bytes = 100; bytes <= 101; bytes++) {
+        struct gpsh_op op = fake_put(pair.heap, 4096, (uint64_t)bytes);
+        op.flags = GPSH_OP_CAPTURE;
+        memset(pair.heap, bytes, (size_t)bytes);
+        cr_assert_eq(fake_post_op(&pair, &op), GPSH_POST_CAPTURED);
+        memset(pair.heap, 0, (size_t)bytes);
+        fake_settle(&pair);
+        cr_assert_eq(pair.there[4096 + bytes - 1], bytes);
+    }
+}
+
 Test(verbs_post, put__device_takes_less_inline__limit_follows)
 {
     fake_reset();

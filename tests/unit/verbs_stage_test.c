@@ -256,6 +256,35 @@ Test(verbs_stage, agent__slow__asked_until_it_answers)
     cr_assert_str_eq(pair.heap, "staged");
 }
 
+// As many chunks as there are; the last alone tells of them.
+Test(verbs_stage, put_signal__several_chunks__the_signal_goes_with_the_last)
+{
+    static char source[3 * 4096];
+    pair.settings[0] = "GPUSHMEM_GPUDIRECT=never";
+    pair.settings[1] = "GPUSHMEM_TEST_STAGE_CHUNK=4K";
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    struct gpsh_op put = fake_put(source, 0, sizeof source);
+    put.kind = GPSH_OP_PUT_SIGNAL;
+    put.signal = 65536;
+    put.operand = 7;
+    cr_assert(fake_post_op(&pair, &put) >= 0);
+    gpsh_verbs_ops.flush(pair.channel);
+    int requests = 0, signals = 0;
+    for (int i = 0; i < fake.n_posts; i++) {
+        const struct stage_request *request = (const void *)(uintptr_t)fake.journal[i].sge.addr;
+        if (fake.journal[i].wr.opcode != IBV_WR_RDMA_WRITE ||
+            fake.journal[i].sge.length < sizeof *request)
+            continue;
+        requests++;
+        signals += request->kind == GPSH_OP_PUT_SIGNAL;
+        cr_assert_eq(request->kind == GPSH_OP_PUT_SIGNAL,
+                     request->remote + request->bytes == sizeof source);
+    }
+    cr_assert(requests > 2 && signals == 1, "%d requests, %d signals", requests, signals);
+    settle_until(1);
+    cr_assert_eq(*(uint64_t *)(void *)(pair.heap + 65536), 7);
+}
+
 // A target that is stopped, or busy, answers nothing: who waits for room must be able to give up,
 // and to serve other PEs.
 Test(verbs_stage, captured_put__no_room_for_its_chunk__refused_for_now, .timeout = 20)

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "comm/vote.h"
+#include "core/config.h"
 
-enum { MOST = 7, BYTES = 192, CALLS = 3, STEPS = 400000 };
+enum { MOST = 7, BYTES = 256, CALLS = 3, STEPS = 400000 };
 
 struct member {
     struct gpsh_poll poll;
@@ -53,7 +54,8 @@ static void found_lost(void *arg, int rank, int by)
 static void offer(void *arg, struct gpsh_vote *mine)
 {
     const struct member *m = arg;
-    mine->terms.epoch = (uint64_t)(100 * m->rank + mine->slot);
+    mine->terms.pe = m->rank;
+    mine->terms.epoch = (uint64_t)(100 * m->rank + mine->place.slot);
     mine->terms.generation = (uint32_t)m->rank;
     mine->terms.lacks = m->rank == 1 ? 2 : 0;
 }
@@ -78,8 +80,8 @@ static void write_on(int rank)
 // Slot 9 is free on all, unless `full`.
 static void begin(struct member *m, bool full)
 {
-    struct gpsh_team_slots slots = {{(uint64_t)draw(64) | (full ? 0 : 512)}};
-    slots.bits[0] &= full ? (uint64_t)1 << m->rank : UINT64_MAX;
+    struct gpsh_team_free slots = {{(uint64_t)draw(64) | (full ? 0 : 512)}, {draw(64)}};
+    slots.slots[0] &= full ? (uint64_t)1 << m->rank : UINT64_MAX;
     m->call++;
     if (m->call > CALLS)
         return;
@@ -127,21 +129,21 @@ static void compare(uint64_t seed, int call)
         if (members[i].dead)
             continue;
         first = first ? first : result;
-        cr_assert(result->status == first->status && result->slot == first->slot &&
+        cr_assert(memcmp(&result->place, &first->place, sizeof first->place) == 0 &&
                       result->lost[0] == first->lost[0] &&
-                      result->terms.epoch == first->terms.epoch &&
-                      result->terms.lacks == first->terms.lacks && result->whose == first->whose,
+                      memcmp(&result->terms, &first->terms, sizeof first->terms) == 0,
                   "seed %lu, call %d, member %d", seed, call, i);
         for (int k = 0; k < n_members; k++)
             cr_assert(members[k].dead || !gpsh_vote_is_lost(result, k));
         bool refused = call == 2 && n_members > 1 && !gpsh_vote_is_lost(result, 1);
-        cr_assert(!refused || result->status != 0); // or no slot was free
+        cr_assert(!refused || result->terms.status != 0); // or no slot was free
     }
 }
 
 static void run(uint64_t seed)
 {
     state = seed * 0x9e3779b97f4a7c15u;
+    gpsh_settings_state.team_memory = 16 << 20;
     memset(members, 0, sizeof members);
     memset(left, 0, sizeof left);
     memset(shown, 0, sizeof shown);
@@ -152,7 +154,7 @@ static void run(uint64_t seed)
     for (int i = 0; i < n_members; i++) {
         members[i].rank = i;
         members[i].poll = (struct gpsh_poll){
-            .me = i, .n = n_members, .bytes = BYTES, .ops = &ops, .arg = &members[i]};
+            .me = i, .n = n_members, .pe = i, .bytes = BYTES, .ops = &ops, .arg = &members[i]};
         begin(&members[i], full);
     }
     for (int i = 0; i < STEPS && !all_through(); i++) {
@@ -187,7 +189,7 @@ Test(vote, poll__members_die_at_any_moment__the_others_agree)
 // One that gave a call up for a timeout comes back with the next one; a late one joins that.
 Test(vote, poll__a_call_was_given_up__the_late_one_joins_the_next)
 {
-    const struct gpsh_team_slots slots = {{512}};
+    const struct gpsh_team_free slots = {{512}, {0}};
     n_members = 2;
     for (int i = 0; i < 2; i++) {
         members[i].rank = i;
@@ -212,7 +214,7 @@ Test(vote, poll__a_call_was_given_up__the_late_one_joins_the_next)
         }
     }
     cr_assert_eq(ended, 3);
-    cr_assert(members[1].poll.mine->call == 2 && members[1].poll.mine->slot == 9);
+    cr_assert(members[1].poll.mine->call == 2 && members[1].poll.mine->place.slot == 9);
     gpsh_poll_end(&members[0].poll);
     gpsh_poll_end(&members[1].poll);
 }

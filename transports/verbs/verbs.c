@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The verbs transport: its instance, its blob, its connections; the ops table is at the bottom.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "transports/verbs/stage/verbs_staging.h"
 #include "transports/verbs/verbs_growth.h"
@@ -37,6 +39,7 @@ static void verbs_close(struct gpsh_transport *self)
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     if (!verbs)
         return;
+    gpsh_verbs_handshakes_stop(verbs);
     gpsh_verbs_agent_stop(verbs);
     gpsh_verbs_answerer_stop(verbs);
     for (int i = 0; verbs->channels && i < verbs->env.channels; i++) {
@@ -46,29 +49,65 @@ static void verbs_close(struct gpsh_transport *self)
     gpsh_verbs_buffers_free(verbs);
     gpsh_verbs_rails_close(verbs);
     gpsh_verbs_area_destroy(verbs);
+    gpsh_verbs_peers_free(verbs);
     pthread_rwlock_destroy(&verbs->buffers_lock);
+    pthread_mutex_destroy(&verbs->opening);
+    pthread_mutex_destroy(&verbs->queue_pairs);
     free(verbs->channels);
-    free(verbs->peers);
     free(verbs);
+}
+
+// It may be gigabytes, more than may be locked: programs that name none of it run without, unless
+// it was demanded.
+static int register_static(struct gpsh_verbs *verbs)
+{
+    int status = gpsh_verbs_region_register(verbs, GPSH_STATIC, &verbs->env.regions[GPSH_STATIC]);
+    if (!status || verbs->env.settings->static_data == GPSH_STATIC_DATA_ON)
+        return status;
+    snprintf(verbs->base.static_refused, sizeof verbs->base.static_refused, "%s",
+             gpsh_last_error());
+    verbs->env.regions[GPSH_STATIC] = (struct gpsh_region){.dmabuf_fd = -1, .dmabuf_pcie_fd = -1};
+    gpsh_clear_error();
+    return 0;
+}
+
+static int make_tables(struct gpsh_verbs *verbs)
+{
+    size_t n_pes = (size_t)verbs->env.n_pes;
+    verbs->blobs = calloc(n_pes, sizeof *verbs->blobs);
+    verbs->lost = calloc(n_pes, sizeof *verbs->lost);
+    verbs->peers = calloc(n_pes, sizeof *verbs->peers);
+    verbs->channels = gpsh_lines_alloc((size_t)verbs->env.channels, sizeof *verbs->channels);
+    if (!verbs->blobs || !verbs->lost || !verbs->peers || !verbs->channels)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d peers", verbs->env.n_pes);
+    while (!verbs->secret)
+        if (getrandom(&verbs->secret, sizeof verbs->secret, 0) != sizeof verbs->secret)
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no random number from the kernel (%s)",
+                             strerror(errno));
+    return 0;
 }
 
 static int fill(struct gpsh_verbs *verbs)
 {
-    verbs->peers = calloc((size_t)verbs->env.n_pes, sizeof *verbs->peers);
-    verbs->channels = gpsh_lines_alloc((size_t)verbs->env.channels, sizeof *verbs->channels);
-    if (!verbs->peers || !verbs->channels)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d peers", verbs->env.n_pes);
-    int status = gpsh_verbs_rails_open(verbs);
+    int status = make_tables(verbs);
+    if (!status)
+        status = gpsh_verbs_rails_open(verbs);
     if (!status)
         status = gpsh_verbs_region_register(verbs, GPSH_CONTROL, &verbs->env.regions[GPSH_CONTROL]);
     if (!status)
-        status = gpsh_verbs_region_register(verbs, GPSH_STATIC, &verbs->env.regions[GPSH_STATIC]);
+        status = register_static(verbs);
     if (!status)
         status = gpsh_verbs_stage_choose(verbs);
     if (!status)
         set_sizes(verbs);
+    for (int i = 0; !status && i < verbs->n_rails; i++)
+        status = gpsh_verbs_qp_try(verbs, &verbs->rails[i]);
+    for (int i = 0; !status && i < verbs->n_rails; i++)
+        status = gpsh_verbs_datagrams_open(verbs, &verbs->rails[i]);
     for (int i = 0; !status && i < verbs->env.channels; i++)
         status = gpsh_verbs_channel_create(verbs, &verbs->channels[i]);
+    if (!status)
+        status = gpsh_verbs_handshakes_start(verbs);
     if (!status && verbs->stage.mode == VERBS_STAGE_ALL)
         status = gpsh_verbs_agent_start(verbs);
     verbs->base.no_atomics = !status && verbs->rails[0].atomics == GPSH_VERBS_ATOMICS_NONE;
@@ -91,6 +130,9 @@ static int verbs_open(const struct gpsh_transport_env *env, struct gpsh_transpor
     verbs->env = *env;
     atomic_flag_clear(&verbs->events_busy);
     pthread_rwlock_init(&verbs->buffers_lock, NULL);
+    pthread_mutex_init(&verbs->opening, NULL);
+    pthread_mutex_init(&verbs->queue_pairs, NULL);
+    verbs->staging = &gpsh_verbs_staging;
     int status = fill(verbs);
     if (status) {
         verbs_close(&verbs->base);
@@ -118,6 +160,7 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->apart = rail->heap_way.by == VERBS_BY_DATA_DIRECT;
     out->needs_grh = rail->needs_grh;
     out->psn_seed = rail->psn_seed;
+    out->datagrams = gpsh_verbs_datagrams_qp(rail)->qp_num;
 }
 
 static uint32_t serves(const struct gpsh_verbs *verbs)
@@ -133,6 +176,7 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
                                    .n_pes = (uint32_t)verbs->env.n_pes,
                                    .n_channels = (uint32_t)verbs->env.channels,
                                    .n_rails = verbs->n_rails,
+                                   .secret = verbs->secret,
                                    .serves = serves(verbs),
                                    .slots = verbs->stage.slots,
                                    .slot_bytes = verbs->stage.slot_bytes};
@@ -148,143 +192,55 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
     blob.bases[GPSH_VERBS_STAGE] = (uintptr_t)verbs->stage.area.base;
     blob.region_bytes[GPSH_VERBS_STAGE] = verbs->stage.area.bytes;
     gpsh_verbs_blob_write(&blob, to);
-    for (uint32_t pe = 0; pe < blob.n_pes; pe++)
-        for (uint32_t c = 0; c < blob.n_channels; c++)
-            for (uint32_t i = 0; i < blob.n_rails; i++)
-                gpsh_verbs_blob_set_qpn(&blob, to, pe, c, i,
-                                        verbs->channels[c].flows[pe].lanes[i].qp->qp_num);
     return (int64_t)needed;
 }
 
-// Whether the blob is that of `pe` in this job, and its NICs are of our kind.
-static int check_peer(const struct gpsh_verbs *verbs, int pe, const struct gpsh_verbs_blob *blob)
+static int keep(struct gpsh_verbs *verbs, int pe, const void *bytes, size_t size)
 {
-    if (blob->pe != (uint32_t)pe || blob->n_pes != (uint32_t)verbs->env.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d published the verbs data of PE %u of %u (this job has %d PEs)", pe,
-                         blob->pe, blob->n_pes, verbs->env.n_pes);
-    if (blob->n_channels != (uint32_t)verbs->env.channels)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d has %u channels, this one %d: give all PEs the same GPUSHMEM_* "
-                         "settings",
-                         pe, blob->n_channels, verbs->env.channels);
-    for (int r = 0; r < GPSH_REGIONS; r++)
-        if (blob->region_bytes[r] != verbs->env.regions[r].bytes && r != GPSH_STATIC)
-            return gpsh_fail(
-                GPUSHMEM_ERR_PEER_DATA,
-                "PE %d has %llu bytes of symmetric memory where this one has %zu: give "
-                "all PEs the same GPUSHMEM_HEAP_SIZE",
-                pe, (unsigned long long)blob->region_bytes[r], verbs->env.regions[r].bytes);
-    for (uint32_t i = 0; i < blob->n_rails && i < verbs->n_rails; i++)
-        if (blob->rails[i].ethernet != verbs->rails[i].ethernet)
-            return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
-                             "PE %d has %s where %s is %s: choose with GPUSHMEM_VERBS_DEVICES", pe,
-                             blob->rails[i].ethernet ? "RoCE" : "InfiniBand", verbs->rails[i].name,
-                             verbs->rails[i].ethernet ? "RoCE" : "InfiniBand");
+    unsigned char *blob = malloc(sizeof size + size);
+    if (!blob)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the verbs data of PE %d", pe);
+    memcpy(blob, &size, sizeof size);
+    memcpy(blob + sizeof size, bytes, size);
+    // The peer may greet already: its handshake sees all of it or nothing.
+    atomic_store(&verbs->blobs[pe], blob);
     return 0;
 }
 
-// Whether writes to that rail of a peer are taken for ones that may be placed in another order than
-// they are posted in. This PE's GPUSHMEM_VERBS_ORDER decides; auto takes what the peer has
-// published (verbs_in_order.c).
-static bool may_misplace(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob_rail *remote)
-{
-    int order = verbs->env.settings->verbs_order;
-    return order == GPSH_VERBS_ORDER_AUTO ? !remote->in_order : order == GPSH_VERBS_ORDER_STRICT;
-}
-
-// Whether a write to that peer may be acknowledged while something that is sent later, by anybody,
-// gets there first. Behind one NIC everything takes the same way: what arrives later pushes what
-// arrived before (docs/design/ordering.md). But a GPU is not where the mailboxes are, which tell of
-// it.
-static bool has_two_ways(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *blob,
-                         uint32_t rail)
-{
-    return blob->n_rails > 1 || blob->rails[rail].apart ||
-           (blob->serves == GPSH_VERBS_SERVES_ATOMICS && !verbs->host_heap);
-}
-
-// Words by which PEs tell each other of rails that are lost, where there are others.
-static void find_notes(const struct gpsh_verbs *verbs, struct verbs_flow *flow,
-                       const struct gpsh_verbs_blob *blob)
-{
-    uint64_t n_pes = (uint64_t)verbs->env.n_pes, me = (uint64_t)verbs->env.my_pe;
-    if (flow->n_rails < 2 || !verbs->env.notes)
-        return;
-    char *notes = verbs->env.regions[GPSH_CONTROL].base + verbs->env.notes;
-    uint64_t there = blob->bases[GPSH_CONTROL] + verbs->env.notes + me * sizeof(uint64_t);
-    flow->note = (_Atomic uint64_t *)(void *)notes + flow->pe;
-    flow->note_there = there;
-    flow->question_there = there + n_pes * sizeof(uint64_t);
-    flow->answer_there = there + 2 * n_pes * sizeof(uint64_t);
-}
-
-// The rails by which another NIC may go on with atomics, since the NICs there are atomic to each
-// other, as they are to everything.
-static uint8_t global_rails(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *blob)
-{
-    uint8_t rails = 0;
-    for (uint32_t i = 0; i < blob->n_rails && i < verbs->n_rails; i++)
-        if (blob->rails[i].atomics == GPSH_VERBS_ATOMICS_ALL &&
-            verbs->rails[i].atomics != GPSH_VERBS_ATOMICS_NONE)
-            rails |= (uint8_t)(1u << i);
-    return rails & 1 ? rails : 0;
-}
-
-static int connect_flow(struct gpsh_verbs *verbs, struct verbs_flow *flow, uint32_t channel,
-                        const struct gpsh_verbs_blob *blob)
-{
-    flow->n_rails = (uint8_t)lesser(verbs->n_rails, blob->n_rails);
-    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
-        flow->remote_base[r] = blob->bases[r];
-    flow->no_atomics = blob->rails[0].atomics == GPSH_VERBS_ATOMICS_NONE ||
-                       verbs->rails[0].atomics == GPSH_VERBS_ATOMICS_NONE;
-    flow->locks = blob->rails[0].atomics == GPSH_VERBS_ATOMICS_OWN && verbs->env.n_locks
-                      ? blob->bases[GPSH_CONTROL] + verbs->env.locks
-                      : 0;
-    flow->global = global_rails(verbs, blob);
-    find_notes(verbs, flow, blob);
-    for (uint32_t i = 0; i < flow->n_rails; i++) {
-        enum ibv_mtu mtu = (enum ibv_mtu)lesser(verbs->rails[i].mtu, blob->rails[i].mtu);
-        uint32_t qpn = gpsh_verbs_blob_qpn(blob, (uint32_t)verbs->env.my_pe, channel, i);
-        int status = gpsh_verbs_lane_connect(verbs, &flow->lanes[i], &blob->rails[i], qpn, mtu);
-        if (status)
-            return status;
-        flow->lanes[i].loose = may_misplace(verbs, &blob->rails[i]);
-        flow->lanes[i].apart = has_two_ways(verbs, blob, i);
-    }
-    int status = gpsh_verbs_pipe_create(flow, channel, blob);
-    flow->pub->error = status;
-    return status;
-}
-
+// Nothing is made for the peer until something is sent there.
 static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes, size_t size)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    struct verbs_peer *peer = &verbs->peers[pe];
     struct gpsh_verbs_blob blob;
-    if (peer->connected)
+    if (verbs->blobs[pe])
         return gpsh_fail(GPUSHMEM_ERR_STATE, "PE %d is connected over verbs already", pe);
-    int status = gpsh_verbs_blob_parse(bytes, size, (uint32_t)verbs->env.my_pe, &blob);
+    int status = gpsh_verbs_blob_parse(bytes, size, &blob);
     if (!status)
-        status = check_peer(verbs, pe, &blob);
-    for (int c = 0; !status && c < verbs->env.channels; c++)
-        status = connect_flow(verbs, &verbs->channels[c].flows[pe], (uint32_t)c, &blob);
-    if (status)
-        return status;
-    status = blob.n_rails > 1 && verbs->n_rails > 1 ? gpsh_verbs_answerer_start(verbs) : 0;
-    if (status)
-        return status;
-    peer->connected = true;
-    peer->n_rails = (uint8_t)lesser(verbs->n_rails, blob.n_rails);
-    peer->mtu = (enum ibv_mtu)lesser(verbs->rails[0].mtu, blob.rails[0].mtu);
-    peer->serves = blob.serves;
-    peer->gid_kind = (uint8_t)gpsh_verbs_gid_agree(&verbs->rails[0], &blob.rails[0], pe);
-    if (blob.rails[0].ethernet)
-        gpsh_verbs_gid_text(blob.rails[0].gids[peer->gid_kind], peer->address);
-    else
-        snprintf(peer->address, sizeof peer->address, "LID %u", blob.rails[0].lid);
-    return 0;
+        status = gpsh_verbs_peer_check(verbs, pe, &blob);
+    if (!status && blob.n_rails > 1 && verbs->n_rails > 1)
+        status = gpsh_verbs_answerer_start(verbs);
+    return status ? status : keep(verbs, pe, bytes, size);
+}
+
+static int refused(const struct verbs_flow *flow)
+{
+    return gpsh_fail(flow->link.code, "%s", flow->link.why);
+}
+
+static int verbs_establish(struct gpsh_transport *self, int pe)
+{
+    struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    bool all = true;
+    for (int c = 0; c < verbs->env.channels; c++) {
+        struct verbs_flow *flow = gpsh_verbs_flow_get(&verbs->channels[c], pe);
+        if (!flow)
+            return gpsh_last_error_code();
+        gpsh_verbs_handshake_ask(flow);
+        if (atomic_load(&flow->state) == VERBS_REFUSED)
+            return refused(flow);
+        all &= verbs_is_up(flow);
+    }
+    return all;
 }
 
 static int verbs_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
@@ -326,6 +282,7 @@ const struct gpsh_transport_ops gpsh_verbs_ops = {
     .serve_atomics = gpsh_verbs_serve_atomics,
     .describe = verbs_describe,
     .connect = verbs_connect,
+    .establish = verbs_establish,
     .explain = gpsh_verbs_explain,
     .about = gpsh_verbs_about,
     .channel_open = verbs_channel_open,

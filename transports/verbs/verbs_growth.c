@@ -39,12 +39,22 @@ int gpsh_verbs_heap_extended(struct gpsh_transport *self, int pe, const void *ke
     uint32_t rkeys[GPSH_VERBS_MAX_RAILS],
         key = VERBS_CHUNK_KEYS + atomic_load(&verbs->n_chunks) - 1;
     memcpy(rkeys, keys, sizeof rkeys);
-    for (int c = 0; c < verbs->env.channels; c++) {
-        struct verbs_flow *flow = &verbs->channels[c].flows[pe];
-        for (int i = 0; i < flow->n_rails; i++)
+    pthread_mutex_lock(&verbs->opening);
+    uint32_t **kept = &verbs->chunk_keys[key - VERBS_CHUNK_KEYS];
+    if (!*kept)
+        *kept = calloc((size_t)verbs->env.n_pes * verbs->n_rails, sizeof **kept);
+    for (int i = 0; *kept && i < verbs->n_rails; i++)
+        (*kept)[(size_t)pe * verbs->n_rails + (size_t)i] = rkeys[i];
+    for (int c = 0; *kept && c < verbs->env.channels; c++) {
+        struct verbs_flow *flow = verbs_flow_at(&verbs->channels[c], pe);
+        for (int i = 0; flow && i < flow->n_rails; i++)
             flow->lanes[i].rkeys[key] = rkeys[i];
     }
-    return 0;
+    bool done = *kept;
+    pthread_mutex_unlock(&verbs->opening);
+    return done ? 0
+                : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the keys of the heaps of %d PEs",
+                            verbs->env.n_pes);
 }
 
 void gpsh_verbs_heap_retract(struct gpsh_transport *self)

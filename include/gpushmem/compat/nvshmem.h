@@ -3,10 +3,11 @@
 // documentation, contracts are those of gpushmem.h and device.cuh; docs/compat.md says what
 // differs.
 //
-// Every function is defined in line and calls gpushmem's. Where kernels can be compiled, by nvcc or
-// for CPU threads (GPUSHMEM_EMULATION), those of kernels are here, too. With NVSHMEM_HOSTLIB_ONLY
-// the functions of the host are only declared, and libnvshmem_host.so.3 has them: for programs that
-// load it by name.
+// Functions that kernels have, too, are defined in line and call gpushmem's: put and get, atomics,
+// waits, collectives. What the host alone has is in libnvshmem_host: start and end, memory,
+// streams. Where kernels can be compiled, by nvcc or for CPU threads (GPUSHMEM_EMULATION), their
+// functions are here. With NVSHMEM_HOSTLIB_ONLY all functions of the host are only declared, for
+// programs that load libnvshmem_host.so.3 by name.
 //
 // A call that fails logs the library's sentence at level ERROR, each sentence once, and returns:
 // nothing, an enum nvshmemx_status, or 0. The process goes on (docs/design/compatibility.md).
@@ -34,23 +35,19 @@
 #endif
 
 // ---- The functions, by the rows of one table ----
+// What a row becomes is said without a step between: a hundred thousand words pass through here.
 
 #if defined(GPUSHMEM_NVSHMEM_LIBRARY)
 #define GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, ...)                                                \
     GPUSHMEM_API RETURN NAME PARAMETERS;                                                           \
     RETURN NAME PARAMETERS __VA_ARGS__
-#elif defined(NVSHMEM_HOSTLIB_ONLY)
-#define GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
 #else
-#define GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, ...) static inline RETURN NAME PARAMETERS __VA_ARGS__
+#define GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
 #endif
 
 // One function for both sides: nvcc knows which of them it compiles, and on CPU threads the thread
 // does.
-#if !defined(GPSH_NVSHMEM_KERNELS)
-#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
-    GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, __VA_ARGS__)
-#elif !defined(__CUDACC__)
+#if defined(GPSH_NVSHMEM_KERNELS) && !defined(__CUDACC__)
 #define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
     static inline RETURN NAME PARAMETERS                                                           \
     {                                                                                              \
@@ -58,15 +55,24 @@
             return gpsh_dev_##NAME ARGUMENTS;                                                      \
         __VA_ARGS__                                                                                \
     }
-#elif defined(__CUDA_ARCH__)
+#elif defined(GPSH_NVSHMEM_KERNELS) && defined(__CUDA_ARCH__)
 #define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
     static __host__ __device__ __forceinline__ RETURN NAME PARAMETERS                              \
     {                                                                                              \
         return gpsh_dev_##NAME ARGUMENTS;                                                          \
     }
-#else
+#elif defined(GPSH_NVSHMEM_KERNELS)
 #define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
     static __host__ __device__ __forceinline__ RETURN NAME PARAMETERS __VA_ARGS__
+#elif defined(GPUSHMEM_NVSHMEM_LIBRARY)
+#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
+    GPUSHMEM_API RETURN NAME PARAMETERS;                                                           \
+    RETURN NAME PARAMETERS __VA_ARGS__
+#elif defined(NVSHMEM_HOSTLIB_ONLY)
+#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...) GPUSHMEM_API RETURN NAME PARAMETERS;
+#else
+#define GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, ...)                                    \
+    static inline RETURN NAME PARAMETERS __VA_ARGS__
 #endif
 
 #ifdef __cplusplus

@@ -11,6 +11,9 @@
 #ifndef SHMEM_H
 #define SHMEM_H
 
+#ifdef __cplusplus
+#include <complex> // programs expect it
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
@@ -83,12 +86,21 @@ static inline void *gpushmem_shmem_block(void *block)
 #define GPSHM_ROW(RETURN, NAME, PARAMETERS, ...) static inline RETURN NAME PARAMETERS __VA_ARGS__
 #endif
 
+// Of a source that the program has not written to, gcc would complain about these lines, in which
+// the program's call has gone in line, and not about that.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
 #include "gpushmem/compat/impl/shmem_rows.h"
 #ifdef __cplusplus
 }
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
 #endif
 #undef GPSHM_ROW
 
@@ -104,15 +116,17 @@ static inline int shmem_sync(shmem_team_t team)
     static inline int shmem_##NAME##_sum_##KIND(shmem_team_t team, TYPE *dest, const TYPE *source, \
                                                 size_t nelems)                                     \
     {                                                                                              \
-        return gpushmem_shmem_check(gpushmem_##NAME##_sum_##KIND(                                  \
-            team, (gpushmem_##NAME *)dest, (const gpushmem_##NAME *)source, nelems));              \
+        return gpushmem_shmem_check(                                                               \
+            gpushmem_##NAME##_sum_##KIND(gpushmem_team_of_shmem(team), (gpushmem_##NAME *)dest,    \
+                                         (const gpushmem_##NAME *)source, nelems));                \
     }
 #define GPSHM_COMPLEX(NAME, TYPE, OP)                                                              \
     static inline int shmem_##NAME##_##OP##_reduce(shmem_team_t team, TYPE *dest,                  \
                                                    const TYPE *source, size_t nreduce)             \
     {                                                                                              \
-        return gpushmem_shmem_check(gpushmem_##NAME##_##OP##_reduce(                               \
-            team, (gpushmem_##NAME *)dest, (const gpushmem_##NAME *)source, nreduce));             \
+        return gpushmem_shmem_check(                                                               \
+            gpushmem_##NAME##_##OP##_reduce(gpushmem_team_of_shmem(team), (gpushmem_##NAME *)dest, \
+                                            (const gpushmem_##NAME *)source, nreduce));            \
     }                                                                                              \
     static inline void shmem_##NAME##_##OP##_to_all(TYPE *dest, const TYPE *source, int nreduce,   \
                                                     int PE_start, int logPE_stride, int PE_size,   \

@@ -42,8 +42,9 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_coll_is_few(const struct gpushmem_dev_team *t
 GPUSHMEM_HOST_DEVICE void gpushmem_coll_few_member_set(struct gpushmem_coll_few_member *member,
                                                        const struct gpushmem_dev_team *team,
                                                        const struct gpushmem_coll_op *op,
-                                                       int32_t n_pes, int32_t rank)
+                                                       int32_t rank)
 {
+    int32_t room = (int32_t)(team->flags >> GPUSHMEM_DEV_TEAM_ROOM_SHIFT);
     bool gets = gpushmem_coll_message(op, team->my_rank, rank) > 0;
     member->brings = gpushmem_coll_message(op, rank, team->my_rank) > 0;
     member->source = gets ? gpushmem_coll_source(op, rank) : NULL;
@@ -51,16 +52,15 @@ GPUSHMEM_HOST_DEVICE void gpushmem_coll_few_member_set(struct gpushmem_coll_few_
         member->brings && op->kind < GPUSHMEM_COLL_REDUCE ? gpushmem_coll_dest(op, rank) : NULL;
     for (int odd = 0; odd < 2; odd++) {
         member->to[odd] = team->stream_scratch +
-                          gpushmem_coll_ll_place(n_pes, team->n, true, odd, team->my_rank, rank);
+                          gpushmem_coll_ll_place(room, team->n, true, odd, team->my_rank, rank);
         member->from[odd] = team->stream_scratch +
-                            gpushmem_coll_ll_place(n_pes, team->n, true, odd, rank, team->my_rank);
+                            gpushmem_coll_ll_place(room, team->n, true, odd, rank, team->my_rank);
     }
 }
 
 // `to` of each member still names this PE's memory: the caller adds how far the member's is away.
 GPUSHMEM_HOST_DEVICE struct gpushmem_coll_few
-gpushmem_coll_few_of(const struct gpushmem_dev_team *team, const struct gpushmem_coll_op *op,
-                     int32_t n_pes)
+gpushmem_coll_few_of(const struct gpushmem_dev_team *team, const struct gpushmem_coll_op *op)
 {
     struct gpushmem_coll_few few;
     int32_t me = team->my_rank;
@@ -76,7 +76,7 @@ gpushmem_coll_few_of(const struct gpushmem_dev_team *team, const struct gpushmem
     few.bytes = (uint32_t)gpushmem_coll_bytes(op);
     few.others = team->n - 1;
     for (int32_t j = 0; j < few.others; j++)
-        gpushmem_coll_few_member_set(&few.members[j], team, op, n_pes, j < me ? j : j + 1);
+        gpushmem_coll_few_member_set(&few.members[j], team, op, j < me ? j : j + 1);
     return few;
 }
 

@@ -67,6 +67,30 @@ GPUSHMEM_API void gpushmem_block_missed(unsigned calling, unsigned came, unsigne
 // The same of a warp, of whose `threads` only `calling` made a call that all make together.
 GPUSHMEM_API void gpushmem_warp_missed(unsigned calling, unsigned threads);
 
+// CPU threads: of the block's `threads` only `came` met in a __syncthreads, the rest has left the
+// kernel. Told once, as a warning.
+GPUSHMEM_API void gpushmem_sync_missed(unsigned came, unsigned threads);
+
+// CPU threads, with GPUSHMEM_DEV_COUNTED: an operation on `pe` was loads and stores.
+GPUSHMEM_API void gpushmem_direct_counted(int pe, uint64_t bytes);
+
+// CPU threads: a launch begins to run, which returns a time, or 0 if nobody wants to know; and it
+// has ended. `text` is what the launch was given, kernel first, or NULL for an operation of a
+// stream; it is read until gpushmem_finalize.
+GPUSHMEM_API uint64_t gpushmem_kernel_begins(void);
+GPUSHMEM_API void gpushmem_kernel_ends(uint64_t began, const char *text, unsigned threads,
+                                       int stream);
+
+// CPU threads: starts a detached thread that takes none of the program's signals, but for those
+// that its own instructions cause. 0 or an errno value.
+GPUSHMEM_API int gpushmem_kernel_thread_start(void *(*run)(void *), void *arg, size_t stack_bytes);
+
+// A thread that touches what is no memory is asked for a sentence: `tell` writes it and returns its
+// length, or 0 if the thread runs no kernel. It may only do what a signal handler may. Then the
+// signal takes its course. Where the program, or a sanitizer, has plans of its own for the signal,
+// it stays theirs.
+GPUSHMEM_API void gpushmem_faults_watch(int (*tell)(char *text, size_t bytes, const void *address));
+
 // Kernels of this program run on CPU threads: from now on operations of streams (gpushmem/stream.h)
 // are handed to `enqueue`, which lets *op run after what is in the stream, and returns 0 or a
 // negative status at once. GPUSHMEM_STREAM_END is not one: gpushmem_finalize has ended the waits of

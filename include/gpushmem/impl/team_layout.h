@@ -18,18 +18,20 @@ enum {
     GPUSHMEM_TEAM_SLOTS = 256,
     GPUSHMEM_TEAM_SLOT_MASK = 255,
     GPUSHMEM_TEAM_GENERATION_SHIFT = 8,
-    GPUSHMEM_TEAM_PREDEFINED = 4,
+    GPUSHMEM_TEAM_PREDEFINED = 6,
 };
 
 enum gpushmem_dev_team_flag {
     // kernels load and store the heaps of all members
     GPUSHMEM_DEV_TEAM_DIRECT = 1,
-    // the slot has the scratch that operations of streams need
+    // it has the scratch that operations of streams need
     GPUSHMEM_DEV_TEAM_STREAM = 2,
     // a member was lost: its operations fail
     GPUSHMEM_DEV_TEAM_LOST = 4,
     // members compare their calls in kernels before they begin (GPUSHMEM_CHECK=1)
     GPUSHMEM_DEV_TEAM_CHECKED = 8,
+    // from this bit on: of how many members the scratch has room
+    GPUSHMEM_DEV_TEAM_ROOM_SHIFT = 8,
 };
 
 // What kernels know of a team, in device memory.
@@ -41,8 +43,8 @@ struct gpushmem_dev_team {
     int32_t start;   // member r is PE start + r * stride, if stride is not 0,
     int32_t stride;
     const int32_t *pes;   // [n] device memory; and pes[r] always
-    char *scratch;        // symmetric: for operations in kernels
-    char *stream_scratch; // symmetric: for operations of streams, NULL without
+    char *scratch;        // symmetric: for operations in kernels, or NULL
+    char *stream_scratch; // symmetric: for operations of streams, or NULL
     uint64_t *epochs;     // device memory of this PE, [GPUSHMEM_TEAM_EPOCHS]
     // device memory: of a team over several nodes whose ranks follow each other, else NULL
     const struct gpushmem_dev_nodes *nodes;
@@ -53,12 +55,12 @@ struct gpushmem_dev_team {
 struct gpushmem_dev_nodes {
     int32_t n, mine;       // nodes, in the order of the team; this PE's
     const int32_t *starts; // [n + 1] the first rank of each, and the team's n
-    char *kept;            // [GPUSHMEM_COLL_KEPT] of this PE's, of slots with scratch for streams
+    char *kept;            // [GPUSHMEM_COLL_KEPT] of this PE's, of teams with scratch for streams
 };
 
 // Words per team in `epochs`, the last ones for the blocks of streams' operations. Word 0 is the
 // sync of kernels; what the others count is the business of the collectives' bodies. They start
-// above what any member has used in this slot.
+// alike on all members.
 enum { GPUSHMEM_TEAM_EPOCHS = 128 };
 
 // Words among them that are no numbers, by which the blocks of a grid tell each other.
@@ -76,7 +78,7 @@ enum gpushmem_team_grid_word {
 enum {
     GPUSHMEM_TEAM_CHANNEL_SHIFT = 27,
     GPUSHMEM_TEAM_CHANNEL_MASK = 15,
-    GPUSHMEM_TEAM_CHANNELS = 8, // of slots with scratch for streams; the others have one
+    GPUSHMEM_TEAM_CHANNELS = 8, // of teams with scratch for streams; the others have one
 };
 
 enum gpushmem_coll_kind {
@@ -110,7 +112,7 @@ enum gpushmem_coll_type {
     GPUSHMEM_COLL_FLOAT = 10,
     GPUSHMEM_COLL_DOUBLE = 11,
     GPUSHMEM_COLL_COMPLEXF = 12, // only sum and prod
-    GPUSHMEM_COLL_COMPLEXD = 13,
+    GPUSHMEM_COLL_COMPLEXD = 13, // the same, and max of pairs of a value and its place (maxloc)
     GPUSHMEM_COLL_TYPES = 14,
 };
 
@@ -185,9 +187,9 @@ struct gpushmem_coll_call {
     uint64_t epoch;
 };
 
-// Where a channel's parts lie in its scratch, which begins with the poison word. `pes` is the
-// job's number of PEs, so all teams have the same layout. Everything is written by other members
-// (each word by one), and zero before the first use of the slot, never again.
+// Where a channel's parts lie in its scratch, which begins with the poison word. `room`: of how
+// many members it has room. Everything is written by other members (each word by one), and zero
+// before the team's first operation.
 enum {
     GPUSHMEM_COLL_ROUND_AT = 64, // this PE's own word: the packets were cleared
     GPUSHMEM_COLL_MET_AT = 72,   // this PE's own word: the first block has met all members
@@ -219,67 +221,68 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_team_poison(int32_t team, int32_t status)
 }
 
 // Room for flags of members: whole cache lines.
-GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_row(int32_t pes)
+GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_row(int32_t room)
 {
-    return ((uint32_t)pes + 15) & ~15u;
+    return ((uint32_t)room + 15) & ~15u;
 }
 
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_at(int32_t pes, bool stream)
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_at(int32_t room, bool stream)
 {
     uint64_t blocks = stream ? GPUSHMEM_COLL_STREAM_BLOCKS : 1;
-    return GPUSHMEM_COLL_FLAGS_AT + 8 * GPUSHMEM_COLL_FLAG_WORDS * blocks * gpushmem_coll_row(pes);
+    return GPUSHMEM_COLL_FLAGS_AT + 8 * GPUSHMEM_COLL_FLAG_WORDS * blocks * gpushmem_coll_row(room);
 }
 
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_at(int32_t pes, bool stream)
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_at(int32_t room, bool stream)
 {
-    return gpushmem_coll_ll_at(pes, stream) +
+    return gpushmem_coll_ll_at(room, stream) +
            (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
 }
 
 // Bytes of staging memory, of which each member of any team can have 16.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_bytes(int32_t pes, bool stream)
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_bytes(int32_t room, bool stream)
 {
-    uint64_t least = 16 * (uint64_t)gpushmem_coll_row(pes);
+    uint64_t least = 16 * (uint64_t)gpushmem_coll_row(room);
     uint64_t bytes = stream ? GPUSHMEM_COLL_STREAM_STAGE : GPUSHMEM_COLL_KERNEL_STAGE;
     return bytes < least ? least : bytes;
 }
 
 // A member's slot of it where all have one: whole units of 16 bytes, and one at least.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_fetch_slot(int32_t pes, int32_t n, bool stream)
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_fetch_slot(int32_t room, int32_t n, bool stream)
 {
-    return gpushmem_coll_stage_bytes(pes, stream) / (uint32_t)n & ~(uint64_t)15;
+    return gpushmem_coll_stage_bytes(room, stream) / (uint32_t)n & ~(uint64_t)15;
 }
 
-// [2][pes] struct gpushmem_coll_call, for odd and even numbers: only kernels' channels have them.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_calls_at(int32_t pes)
+// [2][room] struct gpushmem_coll_call, for odd and even numbers: of kernels' channels where members
+// compare their calls (GPUSHMEM_DEV_TEAM_CHECKED).
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_calls_at(int32_t room)
 {
-    return gpushmem_coll_stage_at(pes, false) + gpushmem_coll_stage_bytes(pes, false);
+    return gpushmem_coll_stage_at(room, false) + gpushmem_coll_stage_bytes(room, false);
 }
 
 // Bytes of one channel for kernels: a multiple of 128.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_bytes(int32_t pes)
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_bytes(int32_t room, bool checked)
 {
-    return gpushmem_coll_calls_at(pes) +
-           2 * (uint64_t)(uint32_t)pes * sizeof(struct gpushmem_coll_call);
+    uint64_t calls = checked ? 2 * (uint64_t)(uint32_t)room : 0;
+    return gpushmem_coll_calls_at(room) + calls * sizeof(struct gpushmem_coll_call);
 }
 
-// A slot's first channel has scratch of its own. The others, 1 .. CHANNELS-1, follow what streams
-// have.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_at(int32_t pes, int channel)
+// A team's first channel has scratch of its own. The others, 1 .. CHANNELS-1, follow what streams
+// have; and those of CHANNELS would end there.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_at(int32_t room, int channel, bool checked)
 {
-    return gpushmem_coll_stage_at(pes, true) + gpushmem_coll_stage_bytes(pes, true) +
-           (uint64_t)(channel - 1) * gpushmem_coll_channel_bytes(pes);
+    return gpushmem_coll_stage_at(room, true) + gpushmem_coll_stage_bytes(room, true) +
+           (uint64_t)(channel - 1) * gpushmem_coll_channel_bytes(room, checked);
 }
 
-// Bytes of a slot for kernels, and those more for streams: multiples of 128.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_kernel_bytes(int32_t pes)
+// Bytes of a team for kernels, and those more for streams: multiples of 128.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_kernel_bytes(int32_t room, bool checked)
 {
-    return gpushmem_coll_channel_bytes(pes);
+    return gpushmem_coll_channel_bytes(room, checked);
 }
 
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stream_bytes(int32_t pes)
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stream_bytes(int32_t room, bool checked)
 {
-    return gpushmem_coll_channel_at(pes, GPUSHMEM_TEAM_CHANNELS);
+    return gpushmem_coll_channel_at(room, GPUSHMEM_TEAM_CHANNELS, checked);
 }
 
 // Payload of one member's message in packets: two buffers for each of the others, half of it flags.
@@ -291,12 +294,12 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_most(int32_t n, bool stream)
 }
 
 // Where in a channel's scratch `to` keeps the packets of `from`, of operations with `odd` numbers.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_place(int32_t pes, int32_t n, bool stream,
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_place(int32_t room, int32_t n, bool stream,
                                                      uint32_t odd, int32_t from, int32_t to)
 {
     uint64_t slot = 2 * gpushmem_coll_ll_most(n, stream);
     uint32_t index = (uint32_t)(from < to ? from : from - 1);
-    return gpushmem_coll_ll_at(pes, stream) + (odd * (uint32_t)(n - 1) + index) * slot;
+    return gpushmem_coll_ll_at(room, stream) + (odd * (uint32_t)(n - 1) + index) * slot;
 }
 
 // Staging memory that one operation may use, while members may still be in the one before.
@@ -335,7 +338,7 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_node_piece(uint64_t bytes)
 GPUSHMEM_HOST_DEVICE bool gpushmem_coll_is_wide(int32_t kind, int32_t type, int32_t fold)
 {
     return kind >= GPUSHMEM_COLL_REDUCE && type == GPUSHMEM_COLL_COMPLEXD &&
-           fold == GPUSHMEM_COLL_PROD;
+           fold != GPUSHMEM_COLL_SUM;
 }
 
 // Payload of one member's message in kernels' staging memory.

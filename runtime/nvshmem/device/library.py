@@ -30,7 +30,7 @@ def prototypes():
 
 def in_header(name):
     """What nvshmem_device.cuh calls the function: a name that the host has, too, has its device half there."""
-    alone = re.match(r"nvshmemx_(\w+_(warp|block|warpgroup|signal)|flush)$|"
+    alone = re.match(r"nvshmemx_\w+_(warp|block|warpgroup|signal)$|"
                      r"nvshmem_(float|double)_atomic_(add|fetch_add|compare_swap)$", name)
     return "gpsh_own_" + name if alone else "gpsh_dev_" + name
 

@@ -19,7 +19,7 @@ NVSHMEM = {
     "AMO": AMO,
     "BITWISE": BITWISE,
     "SYNC": SYNC,
-    "STREAM_WORDS": "uint64=uint64_t ulong=unsigned_long ulonglong=unsigned_long_long size=size_t",
+    "FLOATING": "half=HALF " + FLOAT,
 }
 SIZES = {"SIZES": (8, 16, 32, 64, 128), "FORMS": (8, 16, 32, 64, 128, "mem"), "OLD_SIZES": (32, 64)}
 

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Symmetric memory as arrays."""
+from __future__ import annotations
+
 import ctypes
 import operator
 import warnings
 import weakref
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from . import _dlpack, _dtypes, _job, errors
 from ._library import call, call_for_pointer, lib
 from ._operand import Operand, _collapsed, _product, operand, packed_strides
+from ._types import DtypeLike, Local, Number, Symmetric
+
+if TYPE_CHECKING:
+    import numpy
+    import torch
 
 Shape = Union[int, Sequence[int]]
 
@@ -128,7 +135,7 @@ class Array:
             raise errors.InvalidError("reshape: %d elements do not make %s" % (self.size, list(shape)))
         return Array(self.memory, self.address, tuple(wanted), packed_strides(wanted), self.dtype)
 
-    def view(self, dtype) -> "Array":
+    def view(self, dtype: DtypeLike) -> "Array":
         """The same bytes as elements of another type of the same size."""
         other = _dtypes.of(dtype)
         if other.itemsize != self.itemsize:
@@ -163,14 +170,14 @@ class Array:
     def __dlpack_device__(self) -> Tuple[int, int]:
         return _dlpack.device(self.device)
 
-    def numpy(self):
+    def numpy(self) -> numpy.ndarray[Any, Any]:
         """A numpy array of the same memory."""
         import numpy
         if self.device != "cpu":
             raise errors.InvalidError("numpy: the heap is GPU memory; torch() and DLPack give it")
         return numpy.asarray(self)
 
-    def torch(self):
+    def torch(self) -> torch.Tensor:
         """A torch tensor of the same memory."""
         import torch
         return torch.utils.dlpack.from_dlpack(self)
@@ -189,7 +196,7 @@ class Array:
             return self.torch().item()
         return self.dtype.unpack(ctypes.string_at(self.address, self.itemsize))
 
-    def fill(self, value) -> None:
+    def fill(self, value: Number) -> None:
         """Sets every element on this PE."""
         self[...] = value
 
@@ -274,7 +281,7 @@ def _shape(shape: Shape) -> Tuple[int, ...]:
     return extents
 
 
-def empty(shape: Shape, dtype: Any = "float64", alignment: int = 256) -> Array:
+def empty(shape: Shape, dtype: DtypeLike = "float64", alignment: int = 256) -> Array:
     """A symmetric array whose content is undefined. Collective: all PEs pass the same arguments. Ends with a barrier."""
     kind, extents = _dtypes.of(dtype), _shape(shape)
     _job.check()
@@ -284,7 +291,7 @@ def empty(shape: Shape, dtype: Any = "float64", alignment: int = 256) -> Array:
     return Array(Memory(address, nbytes, _job.device()), address, extents, packed_strides(extents), kind)
 
 
-def zeros(shape: Shape, dtype: Any = "float64", alignment: int = 256) -> Array:
+def zeros(shape: Shape, dtype: DtypeLike = "float64", alignment: int = 256) -> Array:
     """The same, all zero on every PE."""
     made = empty(shape, dtype, alignment)
     if made.device == "cpu":
@@ -296,7 +303,7 @@ def zeros(shape: Shape, dtype: Any = "float64", alignment: int = 256) -> Array:
     return made
 
 
-def array(data: Any, dtype: Any = None, alignment: int = 256) -> Array:
+def array(data: Union[Local, Number, Sequence[Any]], dtype: Optional[DtypeLike] = None, alignment: int = 256) -> Array:
     """A symmetric array with this PE's `data` in it: a numpy array, a tensor, a buffer, or a list (by numpy). Collective: shape
     and type are the same on all PEs."""
     if isinstance(data, (list, tuple, int, float)):
@@ -315,7 +322,7 @@ def array(data: Any, dtype: Any = None, alignment: int = 256) -> Array:
     return made
 
 
-def tensor(shape: Shape, dtype: Any = "float32", alignment: int = 256):
+def tensor(shape: Shape, dtype: DtypeLike = "float32", alignment: int = 256) -> torch.Tensor:
     """A torch tensor in symmetric memory: on the GPU where the heap is, else on the CPU. Free it with gpushmem.free."""
     made = empty(shape, dtype, alignment)
     result = made.torch()
@@ -327,7 +334,7 @@ def tensor(shape: Shape, dtype: Any = "float32", alignment: int = 256):
 _tensors: dict = {}
 
 
-def free(thing: Any) -> None:
+def free(thing: Optional[Symmetric]) -> None:
     """Frees an array, or what tensor(), Array.numpy() or Array.torch() gave for the whole of one. Collective; begins with a
     barrier. None does nothing."""
     if thing is None:

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Collectives, of the host and in CUDA streams: all members of the team call the same ones in the same order."""
+from __future__ import annotations
+
 import operator
-from typing import Any, Optional
+from typing import Optional
 
 from . import _job, errors
 from ._library import call, lib
 from ._rma import matched, symmetric
 from ._stream import handle
 from ._team import WORLD, Team
+from ._types import Stream, Symmetric
 
 
-def barrier(team: Optional[Team] = None, *, stream: Any = None) -> None:
+def barrier(team: Optional[Team] = None, *, stream: Optional[Stream] = None) -> None:
     """quiet, and all members have come here: after it everyone sees what everyone has put."""
     _synchronise("barrier", "barrier_all", team, stream)
 
 
-def sync(team: Optional[Team] = None, *, stream: Any = None) -> None:
+def sync(team: Optional[Team] = None, *, stream: Optional[Stream] = None) -> None:
     """All members have come here; completes nothing."""
     _synchronise("team_sync", "sync_all", team, stream)
 
@@ -55,21 +58,21 @@ def _times(many, few, n, what, sentence):
         raise errors.InvalidError("%s: %s, %d of %d members; there are %d" % (what, sentence, few, n, many))
 
 
-def broadcast(dest: Any, source: Any, root: int = 0, *, team: Team = WORLD, stream: Any = None) -> None:
+def broadcast(dest: Symmetric, source: Symmetric, root: int = 0, *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:
     """`source` of the member with rank `root` to `dest` of all."""
     there, here = _pair(dest, source, "broadcast")
     matched(there, here, "broadcast")
     _start("broadcastmem", team, stream, there.address, here.address, here.count * here.dtype.itemsize, operator.index(root))
 
 
-def fcollect(dest: Any, source: Any, *, team: Team = WORLD, stream: Any = None) -> None:
+def fcollect(dest: Symmetric, source: Symmetric, *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:
     """The sources of all members, one after another, to `dest` of all."""
     there, here = _pair(dest, source, "fcollect")
     _times(there.count, here.count, team.n_pes, "fcollect", "dest holds the elements of source")
     _start("fcollectmem", team, stream, there.address, here.address, here.count * here.dtype.itemsize)
 
 
-def collect(dest: Any, source: Any, *, team: Team = WORLD, stream: Any = None) -> None:
+def collect(dest: Symmetric, source: Symmetric, *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:
     """The same where members have sources of different sizes. The library does not know where dest ends on each PE: it must have
     room for all."""
     there, here = _pair(dest, source, "collect")
@@ -78,7 +81,7 @@ def collect(dest: Any, source: Any, *, team: Team = WORLD, stream: Any = None) -
     _start("collectmem", team, stream, there.address, here.address, here.count * here.dtype.itemsize)
 
 
-def alltoall(dest: Any, source: Any, *, team: Team = WORLD, stream: Any = None) -> None:
+def alltoall(dest: Symmetric, source: Symmetric, *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:
     """Part r of `source` goes to rank r; part r of `dest` comes from it."""
     there, here = _pair(dest, source, "alltoall")
     matched(there, here, "alltoall")
@@ -102,7 +105,7 @@ def _fold(operation, op, there, here, count, team, stream):
     _start(name(op), team, stream, there.address, here.address, count)
 
 
-def reduce(dest: Any, source: Any, op: str = "sum", *, team: Team = WORLD, stream: Any = None) -> None:
+def reduce(dest: Symmetric, source: Symmetric, op: str = "sum", *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:
     """The sources folded element by element, in the order of the ranks, to `dest` of all: the same bits everywhere. op: sum, prod,
     min, max, and, or, xor. In place if dest is source."""
     there, here = _pair(dest, source, "reduce")
@@ -110,21 +113,22 @@ def reduce(dest: Any, source: Any, op: str = "sum", *, team: Team = WORLD, strea
     _fold("reduce", op, there, here, here.count, team, stream)
 
 
-def reducescatter(dest: Any, source: Any, op: str = "sum", *, team: Team = WORLD, stream: Any = None) -> None:
+def reducescatter(dest: Symmetric, source: Symmetric, op: str = "sum", *, team: Team = WORLD,
+                  stream: Optional[Stream] = None) -> None:
     """The fold of all parts r of the sources to `dest` of rank r."""
     there, here = _pair(dest, source, "reducescatter")
     _times(here.count, there.count, team.n_pes, "reducescatter", "source has a part for each member")
     _fold("reducescatter", op, there, here, there.count, team, stream)
 
 
-def inscan(dest: Any, source: Any, *, team: Team = WORLD, stream: Any = None) -> None:
+def inscan(dest: Symmetric, source: Symmetric, *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:
     """To `dest` of rank r the sum of the sources 0 .. r."""
     there, here = _pair(dest, source, "inscan")
     matched(there, here, "inscan")
     _fold("inscan", "sum", there, here, here.count, team, stream)
 
 
-def exscan(dest: Any, source: Any, *, team: Team = WORLD, stream: Any = None) -> None:
+def exscan(dest: Symmetric, source: Symmetric, *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:
     """To `dest` of rank r the sum of the sources 0 .. r-1, and 0 on rank 0."""
     there, here = _pair(dest, source, "exscan")
     matched(there, here, "exscan")

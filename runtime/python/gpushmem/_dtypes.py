@@ -25,8 +25,14 @@ class Dtype(NamedTuple):
                 value = complex(value)
                 return struct.pack(self.format, value.real, value.imag)
             return struct.pack(self.format, value)
-        except (struct.error, OverflowError) as error:
-            raise errors.DtypeError("%r is no value of type %s: %s" % (value, self.name, error)) from None
+        except (struct.error, OverflowError, TypeError):
+            raise errors.DtypeError("%r is no value of type %s%s" % (value, self.name, self._range())) from None
+
+    def _range(self):
+        if "int" not in self.name:
+            return ""
+        bits, signed = 8 * self.itemsize, self.name[0] == "i"
+        return ": that has whole numbers from %d to %d" % (-(1 << bits - 1) if signed else 0, (1 << bits - signed) - 1)
 
     def unpack(self, data):
         """One value from its bytes."""

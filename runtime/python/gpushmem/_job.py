@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Joining a job, and leaving it."""
+from __future__ import annotations
+
 import ctypes
 import operator
 import os
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Optional, Union
 
-from . import _declarations, _interrupt, errors
+from . import _declarations, _interrupt, _traceback, errors
 from ._library import call, lib
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+    from torch.distributed import ProcessGroup
 
 THREAD_LEVELS = {"single": 0, "funneled": 1, "serialized": 2, "multiple": 3}
 
@@ -88,8 +94,9 @@ class Job:
         return "<gpushmem.Job PE %d of %d>" % (lib.my_pe(), lib.n_pes()) if lib.initialized() else "<gpushmem.Job, finalized>"
 
 
-def init(*, uid: Optional[bytes] = None, rank: Optional[int] = None, n_pes: Optional[int] = None, mpi: Any = None,
-         process_group: Any = None, thread_level: str = "multiple") -> Job:
+def init(*, uid: Optional[bytes] = None, rank: Optional[int] = None, n_pes: Optional[int] = None,
+         mpi: Optional[MPI.Comm] = None, process_group: Union[ProcessGroup, bool, None] = None,
+         thread_level: str = "multiple") -> Job:
     """Joins the job. Collective. Without arguments the launcher says who is who (`gpushmem run`, mpirun, srun), and without a
     launcher it is a job of one PE. Else one of
 
@@ -130,6 +137,7 @@ def _join(uid, rank, n_pes, level):
         _interrupt.install(lib)
     call(lib.init_attr_sized, ctypes.byref(attr), ctypes.sizeof(attr))
     if first:
+        _traceback.install()
         _generation += 1
         _device = "cuda" if heap_info()["kind"] == "device" else "cpu"
 

@@ -2,9 +2,8 @@
 """Finds libgpushmem, and calls it: `call` for what returns a status."""
 import ctypes
 import os
-import re
 
-from . import _declarations, _interrupt, errors
+from . import _declarations, _interrupt, _words, errors
 
 NAME = "libgpushmem.so.0"
 
@@ -51,17 +50,19 @@ lib = Library()
 
 def raise_last(code):
     """The library's own sentence about this thread's last failure."""
-    raise errors.of(code, lib.last_error().decode(errors="replace") or lib.strerror(code).decode())
+    raise errors.of(code, _words.of_python(lib.last_error().decode(errors="replace")) or lib.strerror(code).decode())
 
 
 def call(function, *arguments, name=None):
-    """Calls what returns a status or, if not negative, a number. `name`: what the program has called, for the sentence."""
+    """Calls what returns a status or, if not negative, a number. `name`: what the program has called, where that is not what the
+    function of C is called."""
     status = function(*arguments)
     if _interrupt.pending(): # also after a success: the wait may have ended as Ctrl-C came
         _interrupt.raise_pending()
     if status < 0:
         if name:
-            raise errors.of(status, re.sub(r"^gpushmem_\w+", "gpushmem." + name, lib.last_error().decode(errors="replace")))
+            sentence = lib.last_error().decode(errors="replace")
+            raise errors.of(status, _words.of_python("gpushmem." + name + ":" + sentence.partition(":")[2]))
         raise_last(status)
     return status
 

@@ -115,5 +115,6 @@ def operand(thing, writable=False) -> Operand:
     try:
         return _of_buffer(thing, writable)
     except TypeError:
-        raise errors.InvalidError("a %s is no array: symmetric arrays, numpy arrays, torch tensors and buffers are"
-                                  % type(thing).__name__) from None
+        hint = "; numpy.asarray makes one of it" if isinstance(thing, (list, tuple, int, float)) else ""
+        raise errors.InvalidError("a %s is no array: symmetric arrays, numpy arrays, torch tensors and buffers are%s"
+                                  % (type(thing).__name__, hint)) from None

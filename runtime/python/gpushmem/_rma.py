@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """put, get, p, g, put_signal; contexts, fence and quiet; registered buffers."""
+from __future__ import annotations
+
 import ctypes
 import enum
 import operator
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _job, errors
 from ._library import call, lib
 from ._operand import operand
 from ._stream import handle
+from ._types import Local, Number, Stream, Symmetric
+
+if TYPE_CHECKING:
+    from ._team import Team
 
 
 class SignalOp(enum.IntEnum):
@@ -24,7 +30,7 @@ class Context:
     """Orders and completes its own operations, independently of all others: the argument `ctx` of put, get and atomics. With a
     team, `pe` in calls on it is a rank of the team. A context manager: the end of the block completes everything and frees it."""
 
-    def __init__(self, team: Any = None, options: int = 0):
+    def __init__(self, team: Optional[Team] = None, options: int = 0):
         made = ctypes.c_void_p()
         if team is None:
             call(lib.ctx_create, options, ctypes.byref(made))
@@ -62,7 +68,7 @@ def signal_op(op: Union[SignalOp, str, int]) -> int:
     return operator.index(op)
 
 
-def symmetric(thing: Any, what: str, writable: bool = True):
+def symmetric(thing: Symmetric, what: str, writable: bool = True):
     """A symmetric array, or a tensor or numpy array of one. The library checks the address."""
     _job.check()
     given = operand(thing, writable)
@@ -71,14 +77,14 @@ def symmetric(thing: Any, what: str, writable: bool = True):
     return given
 
 
-def local(thing: Any, what: str, writable: bool):
+def local(thing: Local, what: str, writable: bool):
     given = operand(thing, writable)
     if given.device == "cuda" and _job.device() == "cpu":
         raise errors.InvalidError("%s: GPU memory, but the symmetric heap is host memory (GPUSHMEM_HEAP_KIND=device)" % what)
     return given
 
 
-def word(thing: Any, what: str, kind: Optional[str] = None):
+def word(thing: Symmetric, what: str, kind: Optional[str] = None):
     """One element of symmetric memory."""
     given = symmetric(thing, what)
     if given.count != 1:
@@ -127,14 +133,16 @@ def _move(verb, dest, source, pe, nbi, stream, ctx):
         call(getattr(lib, "ctx_ib%s%d" % (verb, bits)), context(ctx), dest.address, source.address, far, near, size, blocks, pe)
 
 
-def put(dest: Any, source: Any, pe: int, *, nbi: bool = False, stream: Any = None, ctx: Optional[Context] = None) -> None:
+def put(dest: Symmetric, source: Local, pe: int, *, nbi: bool = False, stream: Optional[Stream] = None,
+        ctx: Optional[Context] = None) -> None:
     """Copies `source` (any memory) to the symmetric `dest` on `pe`. Types and numbers of elements are equal; strided ones work.
     Returns when source may be reused; the data arrives later (fence, quiet). nbi: source must not change before quiet.
     stream: after what is in that CUDA stream, which the call does not wait for."""
     _move("put", symmetric(dest, "put"), local(source, "put", False), pe, nbi, stream, ctx)
 
 
-def get(dest: Any, source: Any, pe: int, *, nbi: bool = False, stream: Any = None, ctx: Optional[Context] = None) -> None:
+def get(dest: Local, source: Symmetric, pe: int, *, nbi: bool = False, stream: Optional[Stream] = None,
+        ctx: Optional[Context] = None) -> None:
     """Copies the symmetric `source` of `pe` to `dest` (any memory). nbi: dest is there after quiet."""
     there = symmetric(source, "get", False)
     _move("get", local(dest, "get", True), there, pe, nbi, stream, ctx)
@@ -147,8 +155,9 @@ def _atleast(dest, source, what):
                                       % (what, name, list(one.shape), list(one.strides)))
 
 
-def put_signal(dest: Any, source: Any, signal: Any, value: int, pe: int, *, op: Union[SignalOp, str, int] = SignalOp.SET,
-               nbi: bool = False, stream: Any = None, ctx: Optional[Context] = None) -> None:
+def put_signal(dest: Symmetric, source: Local, signal: Symmetric, value: int, pe: int, *,
+               op: Union[SignalOp, str, int] = SignalOp.SET, nbi: bool = False,
+               stream: Optional[Stream] = None, ctx: Optional[Context] = None) -> None:
     """put, then sets (op "set") the symmetric uint64 word `signal` of the same PE to `value`, or adds it ("add"). Who sees the
     signal sees this put's data."""
     there, here = symmetric(dest, "put_signal"), local(source, "put_signal", False)
@@ -170,8 +179,8 @@ def unsigned(value) -> int:
     return value
 
 
-def signal(signal: Any, value: int, pe: int, *, op: Union[SignalOp, str, int] = SignalOp.SET, stream: Any = None,
-           ctx: Optional[Context] = None) -> None:
+def signal(signal: Symmetric, value: int, pe: int, *, op: Union[SignalOp, str, int] = SignalOp.SET,
+           stream: Optional[Stream] = None, ctx: Optional[Context] = None) -> None:
     """Sends the signal alone."""
     rest = (word(signal, "signal", "uint64").address, unsigned(value), signal_op(op), operator.index(pe))
     if stream is not None:
@@ -180,7 +189,7 @@ def signal(signal: Any, value: int, pe: int, *, op: Union[SignalOp, str, int] = 
         call(lib.ctx_signal_op, context(ctx), *rest)
 
 
-def p(dest: Any, value: Any, pe: int, *, ctx: Optional[Context] = None) -> None:
+def p(dest: Symmetric, value: Number, pe: int, *, ctx: Optional[Context] = None) -> None:
     """Puts one value to the symmetric element `dest` of `pe`."""
     there = word(dest, "p")
     data = there.dtype.pack(value)
@@ -188,7 +197,7 @@ def p(dest: Any, value: Any, pe: int, *, ctx: Optional[Context] = None) -> None:
          name="p")
 
 
-def g(source: Any, pe: int, *, ctx: Optional[Context] = None) -> Any:
+def g(source: Symmetric, pe: int, *, ctx: Optional[Context] = None) -> Any:
     """The value of the symmetric element `source` of `pe`."""
     there = word(source, "g")
     data = ctypes.create_string_buffer(there.dtype.itemsize)
@@ -203,7 +212,7 @@ def fence(*, ctx: Optional[Context] = None) -> None:
     call(lib.ctx_fence, context(ctx))
 
 
-def quiet(*, stream: Any = None, ctx: Optional[Context] = None) -> None:
+def quiet(*, stream: Optional[Stream] = None, ctx: Optional[Context] = None) -> None:
     """Returns when everything issued before on the context is complete. stream: the stream goes on when what is before in it is."""
     _job.check()
     if stream is not None:
@@ -215,7 +224,7 @@ def quiet(*, stream: Any = None, ctx: Optional[Context] = None) -> None:
 _registered: dict = {}
 
 
-def register(buffer: Any) -> None:
+def register(buffer: Local) -> None:
     """Registers local memory (an array, a tensor, a writable buffer) with every transport, so that transfers from and to it need no
     extra copy. It must stay as it is until unregister. Local."""
     given = operand(buffer, True)
@@ -225,7 +234,7 @@ def register(buffer: Any) -> None:
     _registered[given.address] = given.keep
 
 
-def unregister(buffer: Any) -> None:
+def unregister(buffer: Local) -> None:
     """Ends that."""
     address = operand(buffer, True).address
     call(lib.buffer_unregister, address)

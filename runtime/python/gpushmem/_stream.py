@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """CUDA streams, however a library names them."""
+from __future__ import annotations
+
 import operator
-from typing import Any
 
 from . import errors
+from ._types import Stream
 
 
-def handle(stream: Any) -> int:
+def handle(stream: Stream) -> int:
     """cudaStream_t of a number, a torch.cuda.Stream, a cupy stream, or anything with __cuda_stream__. 0 is the default stream."""
     for name in ("cuda_stream", "ptr"):
         if hasattr(stream, name):

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Waiting for words of this PE's heap that other PEs update."""
+from __future__ import annotations
+
 import ctypes
 import enum
 import operator
-from typing import Any, List, Optional, Sequence, Union
+from typing import List, Optional, Sequence, Union
 
 from . import _dtypes, errors
 from ._library import call, lib
 from ._rma import symmetric, unsigned, word
 from ._stream import handle
+from ._types import Number, Stream, Symmetric
 
 
 class Cmp(enum.IntEnum):
@@ -52,12 +55,12 @@ def _one(verb, var, cmp, value):
     return call(getattr(lib, "%s_%s" % (given.dtype.word, verb)), given.address, comparison(cmp), value)
 
 
-def wait_until(var: Any, cmp: Comparison, value) -> None:
+def wait_until(var: Symmetric, cmp: Comparison, value: Number) -> None:
     """Waits until the word compares so with `value`: what was ordered before that update is visible then."""
     _one("wait_until", var, cmp, value)
 
 
-def test(var: Any, cmp: Comparison, value) -> bool:
+def test(var: Symmetric, cmp: Comparison, value: Number) -> bool:
     """Whether it does now."""
     return bool(_one("test", var, cmp, value))
 
@@ -95,39 +98,39 @@ def _some(form, things, cmp, value, skip):
     return list(indices[:count.value])
 
 
-def wait_until_all(vars: Any, cmp: Comparison, value, skip: Optional[Sequence] = None) -> None:
+def wait_until_all(vars: Symmetric, cmp: Comparison, value: Number, skip: Optional[Sequence] = None) -> None:
     """Waits until all words compare so. skip: those that are true in it are left out."""
     function, given, rest = _set("wait_until_all", vars, cmp, value, skip)
     call(function, given.address, given.count, *rest)
 
 
-def wait_until_any(vars: Any, cmp: Comparison, value, skip: Optional[Sequence] = None) -> Optional[int]:
+def wait_until_any(vars: Symmetric, cmp: Comparison, value: Number, skip: Optional[Sequence] = None) -> Optional[int]:
     """Waits until one does, and returns its index (of the flattened array); None if no word is left."""
     return _any("wait_until_any", vars, cmp, value, skip)
 
 
-def wait_until_some(vars: Any, cmp: Comparison, value, skip: Optional[Sequence] = None) -> List[int]:
+def wait_until_some(vars: Symmetric, cmp: Comparison, value: Number, skip: Optional[Sequence] = None) -> List[int]:
     """Waits until at least one does, and returns the indices of all that do."""
     return _some("wait_until_some", vars, cmp, value, skip)
 
 
-def test_all(vars: Any, cmp: Comparison, value, skip: Optional[Sequence] = None) -> bool:
+def test_all(vars: Symmetric, cmp: Comparison, value: Number, skip: Optional[Sequence] = None) -> bool:
     """Whether all words compare so now."""
     function, given, rest = _set("test_all", vars, cmp, value, skip)
     return bool(call(function, given.address, given.count, *rest))
 
 
-def test_any(vars: Any, cmp: Comparison, value, skip: Optional[Sequence] = None) -> Optional[int]:
+def test_any(vars: Symmetric, cmp: Comparison, value: Number, skip: Optional[Sequence] = None) -> Optional[int]:
     """The index of one that does now, or None."""
     return _any("test_any", vars, cmp, value, skip)
 
 
-def test_some(vars: Any, cmp: Comparison, value, skip: Optional[Sequence] = None) -> List[int]:
+def test_some(vars: Symmetric, cmp: Comparison, value: Number, skip: Optional[Sequence] = None) -> List[int]:
     """The indices of those that do now."""
     return _some("test_some", vars, cmp, value, skip)
 
 
-def signal_wait(signal: Any, cmp: Comparison, value: int, *, stream: Any = None) -> Optional[int]:
+def signal_wait(signal: Symmetric, cmp: Comparison, value: int, *, stream: Optional[Stream] = None) -> Optional[int]:
     """Waits until the uint64 word compares so, and returns what ended the wait. stream: the stream waits, and the call does not."""
     given = word(signal, "signal_wait", "uint64")
     if stream is not None:
@@ -138,7 +141,7 @@ def signal_wait(signal: Any, cmp: Comparison, value: int, *, stream: Any = None)
     return seen.value
 
 
-def signal_fetch(signal: Any) -> int:
+def signal_fetch(signal: Symmetric) -> int:
     """This PE's own signal word."""
     seen = ctypes.c_uint64()
     call(lib.signal_fetch_status, word(signal, "signal_fetch", "uint64").address, ctypes.byref(seen))

@@ -103,6 +103,13 @@ class Browser:
             raise RuntimeError("%s: %s" % (script[:60], result["exceptionDetails"]))
         return result["result"].get("value")
 
+    def until(self, condition):
+        """Waits in the page; what never comes true is a failure of the caller's next look."""
+        self.run("""new Promise((resolve) => {
+            const end = Date.now() + %d, look = () => { (%s) || Date.now() > end ? resolve() : setTimeout(look, 10); };
+            look();
+        })""" % (SECONDS * 100, condition))
+
     def type(self, selector, text):
         self.run("document.querySelector(%s).focus()" % json.dumps(selector))
         self.ask("Input.insertText", text=text)

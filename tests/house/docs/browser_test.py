@@ -19,7 +19,7 @@ import urllib.parse
 
 from browser import PROGRAM, SECONDS, Browser
 
-WIDTHS = 400, 1400
+WIDTHS = 400, 1280
 ALLOWED = "file:", "data:", "about:"
 failures = []
 
@@ -119,6 +119,7 @@ class Tour:
         self.browser.dark(False)
         self.open(page)
         self.browser.type("#search", words)
+        self.browser.until("typeof texts !== 'undefined' && document.querySelector('#results li')")
         found = self.browser.run("""[...document.querySelectorAll("#results a")].map((a) => [a.textContent, a.href])""")
         self.shoot("search-" + words)
         titles = [title for title, _ in found]
@@ -132,6 +133,7 @@ class Tour:
     def search_for_nothing(self, page):
         self.open(page)
         self.browser.type("#search", "zzzzzz")
+        self.browser.until("typeof texts !== 'undefined'")
         if not self.browser.run("document.getElementById('results').textContent.trim()"):
             complain(page, ["a search that finds nothing says nothing"])
 
@@ -204,6 +206,7 @@ def main():
         tour.search("index.html", "put_signal", "gpushmem_TYPE_put_signal")
         tour.search("design/observing.html", "gpushmem_heap_size", "GPUSHMEM_HEAP_SIZE")
         tour.search("api/gpushmem.h.html", "symmetric heap", "Concepts: The symmetric heap")
+        tour.search("index.html", "element moved in one piece", "Memory model: Single operations")
         tour.search_for_nothing("index.html")
         for picture in pictures:
             look_at_picture(browser, picture, shots)

@@ -31,7 +31,7 @@ for command in $commands; do
     done
 done
 plain man1/gpushmem.1 | grep -q '^\.I /etc/gpushmem/settings.conf$' || die "gpushmem.1 does not name the settings files"
-for wrapper in oshcc oshc++ oshcxx oshrun; do
+for wrapper in oshcc oshc++ oshcxx oshrun shmem_info oshfort; do
     grep -q "^\.B $wrapper\$\|^\.BR $wrapper " "$work/man1/$wrapper.1" || die "$wrapper.1 does not name $wrapper"
     sed -n '/^\.SH NAME/{n;p;}' "$work/man1/$wrapper.1" | grep -q "\b${wrapper}[, ]" || die "apropos does not find $wrapper"
 done
@@ -44,6 +44,15 @@ for page in put malloc init quiet dev_put team_split_strided barrier_all TYPE; d
         grep -q '^\.SH DESCRIPTION' "$work/man3/gpushmem_$page.3" || die "gpushmem_$page.3 has no description"
     fi
 done
+# Every form is found under its own name, and the link leads to the page that has it.
+for form in long_put:put dev_int_put:dev_p put64_nbi:put float_sum_reduce_on_stream:sum_reduce_on_stream; do
+    to=$(readlink "$work/man3/gpushmem_${form%:*}.3")
+    [ "$to" = "gpushmem_${form#*:}.3" ] || die "gpushmem_${form%:*}.3 leads to '$to'"
+done
+for name in put long_put int_get malloc barrier_all; do
+    [ -e "$work/man3/shmem_$name.3" ] || die "shmem_$name has no page"
+done
+[ -z "$(find "$work/man3" -xtype l)" ] || die "links that lead nowhere: $(find "$work/man3" -xtype l | head -n 3)"
 
 if command -v mandoc >/dev/null; then
     # One page has no date, or the same sources would give another page each day.

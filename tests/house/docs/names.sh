@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$source"
 
-mapfile -t pages < <(find . \( -path ./build -o -path ./.git \) -prune -o -name '*.md' ! -name CHANGELOG.md ! -name api-index.md -print)
+mapfile -t pages < <(find . \( -path ./build -o -path ./.git \) -prune -o -name '*.md' ! -name CHANGELOG.md -print)
 mapfile -t sources < <(find CMakeLists.txt CMakePresets.json cmake device examples include runtime tests transports -type f \
     ! -name '*.md' ! -name '*.png' ! -name '*.pgm' ! -name names.sh)
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The documentation as a site: it can be made, all links lead somewhere, every function has its place in the reference, new files
 of docs/ are taken up, and what is wrong is said. usage: site_test.py SOURCE WORK. 77: without python3-markdown-it."""
+import json
 import os
 import re
 import shutil
@@ -12,10 +13,12 @@ import xml.etree.ElementTree
 SOURCE, WORK = sys.argv[1:3]
 SITE, BROKEN = WORK + "/site", WORK + "/broken"
 # What the headers' own code calls, and no program.
-INTERNAL = {"gpushmem_block_missed", "gpushmem_call_failed", "gpushmem_cuda_runtime_add", "gpushmem_cuda_runtime_remove",
-            "gpushmem_kernels_load", "gpushmem_launch_compare", "gpushmem_launch_failed",
-            "gpushmem_launch_refused", "gpushmem_launch_waiting", "gpushmem_proxy_help", "gpushmem_proxy_wake",
-            "gpushmem_stream_serve", "gpushmem_warp_missed"}
+INTERNAL = {"gpushmem_block_missed", "gpushmem_call_failed", "gpushmem_cuda_runtime_add",
+            "gpushmem_cuda_runtime_remove", "gpushmem_direct_counted", "gpushmem_faults_watch",
+            "gpushmem_kernel_begins", "gpushmem_kernel_ends", "gpushmem_kernel_thread_start", "gpushmem_kernels_load",
+            "gpushmem_launch_compare", "gpushmem_launch_failed", "gpushmem_launch_refused", "gpushmem_launch_waiting",
+            "gpushmem_proxy_help", "gpushmem_proxy_wake", "gpushmem_stream_serve", "gpushmem_sync_missed",
+            "gpushmem_warp_missed"}
 failures = []
 
 
@@ -41,6 +44,10 @@ def the_site_is_whole():
     for name in os.listdir(SOURCE + "/docs"):
         if name.endswith(".md"):
             expect(os.path.exists(SITE + "/" + name[:-3] + ".html"), "docs/%s is no page of the site" % name)
+    texts = json.loads(read(SITE + "/texts.js").split("=", 1)[1].rstrip(";\n"))
+    expect(any(title == "Memory model: Single operations" and "in one piece" in text for title, _, text in texts),
+           "the search does not know the text of the pages")
+    expect(not any("<" in text and "</" in text for _, _, text in texts), "the search's texts have tags")
 
 
 def every_function_has_its_place():
@@ -48,12 +55,16 @@ def every_function_has_its_place():
     import headers
     import reference
     functions = reference.Functions(SOURCE, headers.read(SOURCE))
-    patterns = set(re.findall(r"\bgpushmem_\w+(?=\()", read(SOURCE + "/docs/api-index.md")))
+    import api_index
+    patterns = set(re.findall(r"\b(?:gpushmem|GPUSHMEM)_\w+(?=\()", api_index.index(SOURCE, api_index.compiler())[0]))
     lost = sorted(name for name in patterns - INTERNAL if not functions.url(name))
     expect(len(patterns) > 500, "only %d functions were looked for: does this test still see them?" % len(patterns))
+    for name in ("GPUSHMEM_LAUNCH", "gpushmem_launch_wait", "gpushmem_stream_create", "gpushmem_init_mpi"):
+        expect(name in patterns, "the page of all functions lacks " + name)
     expect(not lost, "the reference does not explain: " + " ".join(lost))
     for name, page in (("gpushmem_long_put", "gpushmem.h"), ("gpushmem_ctx_put64_nbi", "gpushmem.h"),
                        ("gpushmem_put", "gpushmem.h"), ("gpushmem_float_sum_reduce", "coll.h"), ("GPUSHMEM_ERR_PE", "types.h"),
+                       ("gpushmem_launch_wait", "device/launch.cuh"),
                        ("gpushmem_dev_ctx_int_p", "device.cuh"), ("GPUSHMEM_LAUNCH", "device/launch.cuh")):
         url = functions.url(name) or ""
         expect(("/%s.html#" % page) in "/" + url, "%s leads to '%s', not to %s" % (name, url, page))

@@ -47,7 +47,7 @@ def check():
     for line in gone:
         print("abi: gone or different: %s" % line)
     if gone:
-        print("abi: programs rely on these (docs/packages.md). If that is meant, the version's second number changes, too; then: "
+        print("abi: programs rely on these (docs/install.md). If that is meant, the version's second number changes, too; then: "
               "tests/house/install/abi.py . --write")
     if len(recorded) < 300:
         print("abi: only %d lines in abi.txt: does this test still see the headers?" % len(recorded))

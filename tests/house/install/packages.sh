@@ -18,7 +18,7 @@ die() {
 }
 
 pack() {
-    "$cpack" --config "$build/CPackConfig.cmake" -G "$1" -B "$work/$1" >"$work/log" 2>&1 ||
+    "$cpack" --config "$build/CPackConfig.cmake" -D "CPACK_PACKAGE_CONTACT=A builder <builder@debian.org>" -G "$1" -B "$work/$1" >"$work/log" 2>&1 ||
         { cat "$work/log" && die "cpack -G $1 failed"; }
 }
 
@@ -50,18 +50,27 @@ pack DEB
 [ "$(find "$work/DEB" -maxdepth 1 -name '*.deb' | wc -l)" = 5 ] || die "there are not five packages: $(ls "$work/DEB")"
 contents libgpushmem0 'lib.*/libgpushmem\.so\.0' '!bin' '!include' '!lib.*/libgpushmem\.so$'
 contents libgpushmem-dev 'lib.*/libgpushmem\.so' include/gpushmem/gpushmem.h include/gpushmem/device/launch.cuh \
-    'lib.*/pkgconfig/gpushmem\.pc' 'lib.*/cmake/gpushmem/gpushmem-config\.cmake' share/man/man3/gpushmem_put.3 '!bin'
-contents gpushmem-tools bin/gpushmem share/man/man1/gpushmem-run.1 share/bash-completion/completions/gpushmem \
+    'lib.*/pkgconfig/gpushmem\.pc' 'lib.*/cmake/gpushmem/gpushmem-config\.cmake' 'share/man/man3/gpushmem_put\.3\.gz' \
+    'share/man/man3/gpushmem_long_put\.3\.gz' 'share/man/man3/shmem_put\.3\.gz' share/doc/gpushmem/api-index.md '!bin'
+contents gpushmem-tools bin/gpushmem 'share/man/man1/gpushmem-run\.1\.gz' share/bash-completion/completions/gpushmem \
     share/doc/gpushmem/examples/settings.conf \
     '!bin/osh' '!share/man/man1/osh' '!include'
-contents gpushmem-openshmem bin/oshcc bin/oshrun share/man/man1/oshcc.1 share/man/man1/oshrun.1 \
+contents gpushmem-openshmem bin/oshcc bin/oshrun 'share/man/man1/oshcc\.1\.gz' 'share/man/man1/oshrun\.1\.gz' \
     'lib.*/libshmem\.so\.0' '!include'
 contents gpushmem-nvshmem include/nvshmem.h
 # What says its options is another program, and must be built before the page is made of them.
-for file in man/man1/gpushmem-perf.1 bash-completion/completions/gpushmem; do
-    dpkg-deb --fsys-tarfile "$work"/DEB/gpushmem-tools_*.deb | tar -xO "./usr/share/$file" | sed 's/\\-/-/g' >"$work/page"
+for file in man/man1/gpushmem-perf.1.gz bash-completion/completions/gpushmem; do
+    dpkg-deb --fsys-tarfile "$work"/DEB/gpushmem-tools_*.deb | tar -xO "./usr/share/$file" | gzip -dcf |
+        sed 's/\\-/-/g' >"$work/page"
     grep -q -- '--bidirectional' "$work/page" || die "$file does not have the options of gpushmem perf"
 done
+# Debian's own judge. Without the prefix /usr libraries are in lib, where it wants the folder of the architecture.
+if command -v lintian >/dev/null; then
+    ! lintian --allow-root --fail-on error,warning --suppress-tags pkg-config-unavailable-for-cross-compilation \
+        "$work"/DEB/*.deb 2>/dev/null | grep . || die "lintian objects"
+else
+    echo "packages: no lintian: nobody looks at Debian's policy"
+fi
 field libgpushmem0 Depends 'libc6 ' 'libpmix2 ' 'libhwloc15 '
 field libgpushmem-dev Depends 'libgpushmem0 \(= '
 field gpushmem-tools Depends 'libgpushmem0 \(= ' 'libpmix2 '

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Spack's recipe and the container file, as far as a machine without either can tell: both are well formed, and name options,
-versions, packages and files that this project has.
+"""Spack's and conda's recipes, the container file and the module file, as far as a machine without those can tell: they are well
+formed, and name options, versions, packages and files that this project has.
 
     SOURCE=. recipes.py
 """
@@ -10,6 +10,8 @@ import py_compile
 import re
 import runpy
 import shlex
+import shutil
+import subprocess
 import sys
 import tempfile
 import types
@@ -154,6 +156,55 @@ class ContainerFile(unittest.TestCase):
         made = re.findall(r"_PACKAGE_NAME (\S+)\)", text_of("cmake/GpushmemPackages.cmake")) + ["libgpushmem0"]
         for package in (word for word in installed if word.startswith("/packages/")):
             self.assertIn(re.fullmatch(r"/packages/(.*)_\*\.deb", package).group(1), made)
+
+
+class Conda(unittest.TestCase):
+    def setUp(self):
+        self.text, self.script = text_of("packaging/conda/meta.yaml"), text_of("packaging/conda/build.sh")
+
+    def test_version_and_needs_are_those_of_the_build(self):
+        version = re.search(r"project\(gpushmem VERSION (\S+)", text_of("CMakeLists.txt")).group(1)
+        self.assertIn('set version = "%s"' % version, self.text)
+        least = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)", text_of("CMakeLists.txt")).group(1)
+        self.assertIn("- cmake >=%s\n" % least, self.text)
+        names = {"hwloc": "libhwloc", "pmix": "libpmix-devel"}
+        for module, least in re.findall(r"IMPORTED_TARGET (\w+)>=([\d.]+)", text_of("cmake/GpushmemDependencies.cmake")):
+            self.assertIn("- %s >=%s\n" % (names[module], least), self.text)
+
+    def test_script_names_what_there_is(self):
+        words = shlex.split(self.script.replace("\\\n", " "), comments=True)
+        for name in (word[2:].split("=")[0] for word in words if word.startswith("-DGPUSHMEM")):
+            self.assertIn(name, options())
+        for folder in re.findall(r"install .* (\S+)\n", self.script):
+            self.assertTrue(folder == "build/conda" or os.path.exists(os.path.join(SOURCE, folder)), folder)
+
+
+class ModuleFile(unittest.TestCase):
+    """Run by Tcl, with the commands of Environment Modules that it calls."""
+
+    def loaded(self, lib):
+        with tempfile.TemporaryDirectory() as prefix:
+            os.makedirs(os.path.join(prefix, lib))
+            open(os.path.join(prefix, lib, "libgpushmem.so.0"), "w").close()
+            path = os.path.join(prefix, "share/modulefiles/gpushmem/0.1.0")
+            os.makedirs(os.path.dirname(path))
+            shutil.copy(os.path.join(SOURCE, "packaging/modulefile"), path)
+            program = ('foreach c {setenv prepend-path} {proc $c {name value} {puts "$name=$value"}}\n'
+                       'foreach c {module-whatis conflict} {proc $c args {}}\n'
+                       'set ModulesCurrentModulefile %s; source %s\n' % (path, path))
+            done = subprocess.run(["tclsh"], input=program, capture_output=True, text=True, check=True)
+            self.assertEqual(done.stderr, "")
+            real = os.path.realpath(prefix)
+            return dict(line.split("=", 1) for line in done.stdout.replace(real, "P").replace(prefix, "P").splitlines())
+
+    @unittest.skipUnless(shutil.which("tclsh"), "no tclsh")
+    def test_it_finds_its_prefix(self):
+        for lib in ("lib", "lib64", "lib/x86_64-linux-gnu"):
+            found = self.loaded(lib)
+            self.assertEqual(found["PATH"], "P/bin")
+            self.assertEqual(found["LD_LIBRARY_PATH"], "P/" + lib)
+            self.assertEqual(found["PKG_CONFIG_PATH"], "P/%s/pkgconfig" % lib)
+            self.assertEqual(found["GPUSHMEM_HOME"], "P")
 
 
 if __name__ == "__main__":

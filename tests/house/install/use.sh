@@ -56,7 +56,31 @@ for program in osh_ring osh_linked osh_cpp osh_by_pc; do
     shmem_run $program
 done
 ldd "$work/osh_linked" | grep -q libshmem || { echo "osh_linked does not use libshmem"; exit 1; }
-[ "$(pkg-config --modversion shmem)" = 1.5 ] || { echo "shmem.pc has no version 1.5"; exit 1; }
+[ "$(pkg-config --modversion shmem)" = 1.6 ] || { echo "shmem.pc has no version 1.6"; exit 1; }
+# What the wrappers say of themselves, as builds ask for it, is enough to compile and to link.
+for dashes in - --; do
+    # shellcheck disable=SC2046
+    "$cc" -std=c11 -DSHMEM_NO_INLINE -c "$programs/server.c" -o "$work/shown.o" $("$bin/oshcc" ${dashes}showme:compile)
+    # shellcheck disable=SC2046
+    "$cc" "$work/shown.o" -o "$work/osh_shown" $("$bin/oshcc" ${dashes}showme:link)
+    shmem_run osh_shown
+done
+[ "$(OSHCC_CC=mine "$bin/oshcc" --showme:command) $("$bin/oshcc" -showme:libs)" = "mine shmem gpushmem" ] ||
+    { echo "oshcc --showme:command or -showme:libs is wrong"; exit 1; }
+! "$bin/oshcc" --showme:nothing 2>/dev/null || { echo "oshcc takes --showme:nothing"; exit 1; }
+"$bin/shmem_info" | grep -q '^gpushmem .*, OpenSHMEM 1.6$' || { echo "shmem_info does not say what it is"; exit 1; }
+"$bin/shmem_info" --json | grep -q '"origin": "alias"' || { echo "shmem_info does not show OpenSHMEM's heap"; exit 1; }
+! "$bin/oshfort" x.f90 2>"$work/log" && grep -q 'oshcc --showme:link' "$work/log" || { echo "oshfort does not say what to do"; exit 1; }
+# Under the old names of both headers, and what they say they are.
+printf '%s\n' '#include <mpp/shmem.h>' '#include <mpp/shmemx.h>' \
+    '_Static_assert(SHMEM_VERSION_MAJOR == 1 && SHMEM_VERSION_MINOR == 6 && GPUSHMEM_SHMEM_NUMVERSION >= 100, "");' \
+    'int main(void) { shmem_init(); shmem_finalize(); return 0; }' >"$work/mpp.c"
+OSHCC_CC=$cc "$bin/oshcc" -std=c11 -Wall -Werror "$work/mpp.c" -o "$work/osh_mpp"
+shmem_run osh_mpp
+# A buffer that the program has not written to is no fault of the header's.
+printf '%s\n' '#include <shmem.h>' 'static long to[4];' 'void f(void) { long from[4]; shmem_long_put(to, from, 4, 0); }' \
+    >"$work/unset.c"
+OSHCC_CC=$cc "$bin/oshcc" -std=c11 -O2 -Wall -Wextra -Werror -c "$work/unset.c" -o "$work/unset.o"
 
 # NVSHMEM, as its builds find it: by find_package, by -lnvshmem below NVSHMEM_HOME, by pkg-config, by name in a wheel's folder.
 NVSHMEM_HOME=$work/site/nvidia/nvshmem
@@ -90,12 +114,17 @@ mkdir "$work/partial"
 (cd "$build" && find . \( -name cmake_install.cmake -o -path '*/CMakeFiles/Export/*' -o -name 'gpushmem*.cmake' \
     -o -name '*.pc' -o -path './runtime/shmem/bin/*' -o -name 'libgpushmem.so*' \) -exec cp -a --parents {} "$work/partial" \;)
 find "$work/partial" -name cmake_install.cmake -exec sed -i "s|$build|$work/partial|g" {} +
-"$cmake" --install "$work/partial" --prefix "$work/alone" >/dev/null
+"$cmake" --install "$work/partial" --prefix "$work/alone" >"$work/log"
+grep -q "Not installed: NVSHMEM's names, because .*libnvshmem_host.* was not built. The targets gpushmem_nvshmem" "$work/log" ||
+    { echo "nothing is said of libnvshmem_host: $(cat "$work/log")"; exit 1; }
+left=$(find "$work/alone" -iname '*nvshmem*' ! -path "*/include/gpushmem/*")
+[ -z "$left" ] || { echo "installed without libnvshmem_host: $left"; exit 1; }
 for file in "$libdir/libgpushmem.so" include/gpushmem/gpushmem.h "$libdir/cmake/gpushmem/gpushmem-config.cmake"; do
     [ -e "$work/alone/$file" ] || { echo "the library alone installs no $file"; exit 1; }
 done
 OSHCC_CC=$cc "$work/alone/$bindir/oshcc" -std=c11 "$programs/ring.c" -o "$work/osh_alone"
 shmem_run osh_alone
+[ ! -e "$work/alone/$libdir/pkgconfig/openshmem.pc" ] || { echo "openshmem.pc is installed without libshmem"; exit 1; }
 "$cmake" --install "$build" --prefix "$work/component" --component gpushmem >/dev/null
 [ "$(find "$work/component" -type f | wc -l)" = 1 ] || { echo "the component gpushmem is not one library"; exit 1; }
 echo "install: ok: C and C++ by find_package and by pkg-config, OpenSHMEM by oshcc, NVSHMEM by its package"

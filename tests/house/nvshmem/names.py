@@ -4,6 +4,8 @@
 is exported by libnvshmem_host, whose other names are gpushmem's. No header of compat/ defines a macro that is neither public nor
 named as ours: programs have NVSHMEM_CHECK and the like of their own.
 
+Every name of NVSHMEM 3.8 (names_3.8.txt) is exported, or there in kernels, but for those that the list says are lacking.
+
 usage: names.py INCLUDE LIBNVSHMEM_HOST CC CXX     the names of used_by_programs.txt have to be in api.txt as well"""
 import os
 import re
@@ -14,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE, LIBRARY, CC, CXX = sys.argv[1:5]
 sys.path.insert(0, HERE + "/../../../runtime/nvshmem/device")
 sys.dont_write_bytecode = True
+from library import prototypes as kernel_prototypes  # noqa: E402
 from prototypes import NVSHMEM, expanded, rows, signature, words  # noqa: E402
 
 
@@ -26,10 +29,10 @@ def prototypes():
 
 # Public macros, and the guards of headers; MACRO_CHECK and the like are programs' own.
 PUBLIC = re.compile(r"GPSHM?_\w+|GPUSHMEM_\w+|P?SHMEMX?_H|MPP_SHMEM_H|shmem_\w+|nvshmemi_device_state_d|NVSHMEMI_ERROR_PRINT"
-                    r"|_?SHMEM_(\w+_SIZE|CMP_\w\w|SYNC_VALUE|(MAJOR|MINOR)_VERSION|VENDOR_STRING|MAX_NAME_LEN)"
+                    r"|_?SHMEM_(\w+_SIZE|CMP_\w\w|SYNC_VALUE|(MAJOR|MINOR)_VERSION|VERSION_(MAJOR|MINOR)|VENDOR_STRING|MAX_NAME_LEN)"
                     r"|SHMEM_(THREAD|CTX|TEAM|SIGNAL|MALLOC)_\w+|NVSHMEMX?_\w+_INITIALIZER|_NVSHMEM_DEVICELIB_SUPPORTED"
                     r"|NVSHMEM_(VENDOR_)?(MAJOR|MINOR|PATCH|PACKAGE)_VERSION|NVSHMEM_VENDOR_(VERSION|STRING)"
-                    r"|NVSHMEM_(MAX_NAME_LEN|TEAM_NUM_CONTEXTS)")
+                    r"|NVSHMEM_(MAX_NAME_LEN|TEAM_NUM_CONTEXTS|TEAM_CONFIG_MASK_\w+)|_CG_LIMIT_INCLUDED_DEPENDENCIES")
 
 
 def macros_of_programs():
@@ -40,6 +43,43 @@ def macros_of_programs():
                 for macro in re.findall(r"^ *# *(?:define|undef) +(\w+)", header.read(), re.M):
                     if not PUBLIC.fullmatch(macro):
                         yield "%s: %s may be a program's own" % (name, macro)
+
+
+def listed():
+    """(version, side, name) of all that names_3.8.txt has, and (side, name) of what it says is lacking."""
+    with open(HERE + "/names_3.8.txt", encoding="utf-8") as file:
+        lines = [line for line in re.sub(r"\n +", " ", file.read()).splitlines() if not line.startswith("#")]
+    types, lacking, names = {"-": [""]}, set(), []
+    for line in lines:
+        head, _, rest = line.partition(": ")
+        columns = head.split()
+        if columns[0] == "types":
+            types[columns[1]] = columns[2:]
+        elif columns[0] == "lacks":
+            lacking.add((columns[1], columns[2]))
+        else:
+            version, side, kind, forms = columns
+            for form in forms.split(","):
+                prefix, suffix = ("nvshmemx_", form[1:]) if form.startswith("x") else ("nvshmem_", "")
+                names += [(version, side, prefix + name.replace("@", one) + suffix) for name in rest.split() for one in types[kind]]
+    return names, lacking
+
+
+def check_listed(exported):
+    """What is lacking is what the list says; tells for each version how many names it brought."""
+    names, lacking = listed()
+    kernels = {name for _, name, _ in kernel_prototypes()}
+    with open(INCLUDE + "/gpushmem/compat/impl/nvshmem_device.cuh", encoding="utf-8") as header:
+        kernels.update(re.findall(r"GPSH_DEV \w+ (nvshmemx_\w+_smem)\(", header.read()))  # templates
+    there = {"host": exported, "kernel": kernels}
+    missing = {(side, name) for _, side, name in names if name not in there[side]}
+    for version in sorted({version for version, _, _ in names}):
+        own = [(side, name) for first, side, name in names if first == version]
+        print("names of %s: %d, lacking: %s" % (version, len(own), " ".join(sorted(
+            "%s (%s)" % (name, side) for side, name in own if (side, name) in missing)) or "none"))
+    if missing != lacking or len(names) < 4200:
+        print("of %d names these are lacking, and names_3.8.txt says otherwise:" % len(names), sorted(missing ^ lacking)[:20])
+    return missing == lacking and len(names) >= 4200
 
 
 def program(names):
@@ -86,6 +126,7 @@ def main():
     foreign = sorted(name for name in exported - wanted if not name.startswith(("gpushmem_", "nvshmemid_")))
     if foreign:
         print("libnvshmem_host exports what api.txt does not have:", " ".join(foreign[:20]))
+    fine = check_listed(exported) and fine
     used = words(HERE + "/used_by_programs.txt")
     missing = sorted(used - wanted)
     if missing:

@@ -173,6 +173,113 @@ void teams()
     nvshmem_finalize();
 }
 
+// Every second PE, which know how many they are and not who: a team by an id, again and again, and
+// with another one beside it.
+void team_by_id()
+{
+    nvshmem_init();
+    const int mype = nvshmem_my_pe(), npes = nvshmem_n_pes();
+    uint64_t *ids = (uint64_t *)nvshmem_calloc(2, sizeof *ids);
+    nvshmem_team_t team, other;
+    nvshmem_team_config_t config = NVSHMEM_TEAM_CONFIG_INITIALIZER;
+    CHECK(nvshmemx_team_init(&team, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, npes, mype) ==
+          NVSHMEMX_ERROR_INVALID_VALUE);
+    for (int round = 0; round < 20; round++) {
+        if (mype == 0)
+            CHECK(nvshmemx_team_get_uniqueid(ids) == 0 && nvshmemx_team_get_uniqueid(ids + 1) == 0);
+        nvshmem_barrier_all();
+        config.uniqueid = nvshmem_uint64_g(ids + mype % 2, 0);
+        const int members = (npes + 1 - mype % 2) / 2;
+        CHECK(nvshmemx_team_init(&team, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, members,
+                                 members - 1 - mype / 2) == 0);
+        CHECK(nvshmem_team_n_pes(team) == members);
+        CHECK(nvshmem_team_my_pe(team) == members - 1 - mype / 2);
+        CHECK(nvshmem_team_translate_pe(team, 0, NVSHMEM_TEAM_WORLD) ==
+              2 * (members - 1) + mype % 2);
+        CHECK(nvshmem_barrier(team) == 0);
+        if (npes == 1) // nobody has come for the other one: it waits for its team
+            CHECK(nvshmemx_team_init(&other, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 1, 0) ==
+                  NVSHMEMX_ERROR_INVALID_VALUE);
+        nvshmem_team_destroy(team);
+        nvshmem_barrier_all();
+        if (npes == 1 && round == 6)
+            break; // seven of eight ids wait
+    }
+    nvshmem_free(ids);
+    nvshmem_finalize();
+}
+
+// What came with 3.7 and 3.8.
+void recent()
+{
+    nvshmem_init();
+    const int mype = nvshmem_my_pe(), npes = nvshmem_n_pes(), next = (mype + 1) % npes;
+    double *sums = (double *)nvshmem_calloc(4, sizeof *sums);
+    float *single = (float *)(sums + 1);
+    const uint16_t one_bits = 0x3c00, *half_bits = (const uint16_t *)(sums + 2);
+    gpsh_nvshmem_half *halves = (gpsh_nvshmem_half *)(sums + 2), one;
+    memcpy((void *)&one, &one_bits, sizeof one);
+    for (int pe = 0; pe < npes; pe++) {
+        nvshmemx_double_atomic_add(sums, 0.5, pe);
+        CHECK(nvshmemx_float_atomic_fetch_add(single, 2, pe) < 2 * (float)npes);
+        gpsh_nvshmem_half before = nvshmemx_half_atomic_fetch_add(halves + 1, one, pe);
+        uint16_t bits;
+        memcpy(&bits, (const void *)&before, sizeof bits);
+        CHECK(bits == 0 || bits >= one_bits);
+        nvshmemx_half_atomic_add(halves + 1, one, pe);
+    }
+    nvshmem_barrier_all();
+    CHECK(sums[0] == 0.5 * npes && single[0] == 2 * (float)npes && single[1] == 0);
+    CHECK(half_bits[1] == (npes == 1 ? 0x4000 : 0x4600) && half_bits[0] == 0); // 2, 6
+    uint64_t *signal = (uint64_t *)(sums + 3);
+    nvshmemx_signal_op(signal, 3, NVSHMEM_SIGNAL_ADD, next);
+    nvshmemx_flush();
+    nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 3);
+    nvshmemx_signal_counted_reset(signal);
+    CHECK(nvshmem_signal_fetch(signal) == 0);
+    CHECK(!nvshmemx_region_is_active() && nvshmemx_region_start(0) == 0);
+    CHECK(nvshmemx_region_start(0) == 0 && nvshmemx_region_stop() == 0);
+    CHECK(nvshmemx_region_is_active() && nvshmemx_region_stop() == 0);
+    CHECK(!nvshmemx_region_is_active() && nvshmemx_region_stop() != 0);
+    void *mine = aligned_alloc(1 << 16, 1 << 16);
+    int *shared =
+        (int *)nvshmemx_buffer_register_symmetric_at_preferred_address(mine, mine, 1 << 16, 0);
+    CHECK(shared && nvshmem_ptr(shared, mype) == shared);
+    CHECK(nvshmemx_buffer_unregister_symmetric(shared, 1 << 16) == 0);
+    CHECK(nvshmem_team_n_pes(NVSHMEMX_TEAM_SAME_GPU) == 1); // the heap is host memory
+    CHECK(nvshmem_team_my_pe(NVSHMEMX_TEAM_GPU_LEADERS) == mype);
+    free(mine);
+    nvshmem_free(sums);
+    nvshmem_finalize();
+}
+
+#define STREAM_WAIT(NAME, TYPE, AS, CTYPE)                                                         \
+    {                                                                                              \
+        TYPE *words = (TYPE *)memory, wanted[3] = {(TYPE)-1, 5, 7};                                \
+        const int skip[3] = {0, 1, 0};                                                             \
+        nvshmemx_##NAME##_p_on_stream(words, (TYPE)-1, next, 0);                                   \
+        nvshmemx_##NAME##_p_on_stream(words + 2, 7, next, 0);                                      \
+        nvshmemx_##NAME##_wait_until_on_stream(                                                    \
+            words, (TYPE)-1 < (TYPE)1 ? NVSHMEM_CMP_LT : NVSHMEM_CMP_GT, 0, 0);                    \
+        nvshmemx_##NAME##_wait_until_all_vector_on_stream(words, 3, skip, NVSHMEM_CMP_EQ, wanted,  \
+                                                          0);                                      \
+        nvshmemx_##NAME##_wait_until_all_on_stream(words, 3, skip, NVSHMEM_CMP_NE, 1, 0);          \
+        nvshmemx_barrier_all_on_stream(0);                                                         \
+        CHECK(words[0] == (TYPE)-1 && words[1] == 0 && words[2] == 7);                             \
+        memset(memory, 0, 64);                                                                     \
+        nvshmem_barrier_all();                                                                     \
+    }
+void stream_waits()
+{
+    nvshmem_init();
+    const int next = (nvshmem_my_pe() + 1) % nvshmem_n_pes();
+    void *memory = nvshmem_calloc(8, 8);
+    GPSH_NVS_SYNC_TYPES(STREAM_WAIT)
+    nvshmemx_flush_on_stream(0);
+    nvshmem_free(memory);
+    nvshmem_finalize();
+}
+
 // Private buffers as source and destination, and one that becomes symmetric.
 void buffers()
 {
@@ -264,7 +371,7 @@ class Log
     std::string path;
 };
 
-enum { MOST_TEAMS = 252 };
+enum { MOST_TEAMS = 250 };
 
 // How many can be made, up to n.
 int teams_at_most(int n)
@@ -317,7 +424,7 @@ void environment()
     setenv("NVSHMEM_HCA_LIST", "^mlx5_9", 1);
     setenv("NVSHMEM_DISABLE_P2P", "0", 1);
     setenv("NVSHMEM_MAX_TEAMS", "32", 1);
-    setenv("GPUSHMEM_STREAM_TEAMS", "4", 1);
+    setenv("GPUSHMEM_TEAM_MEMORY", "4M", 1);
     setenv("NVSHMEM_THAT_NOBODY_KNOWS", "1", 1);
     CHECK(nvshmem_init_thread(NVSHMEM_THREAD_SINGLE, &provided) == 0);
     CHECK(gpushmem_heap_info(&info) == 0 && info.bytes == 5 << 19);
@@ -349,7 +456,8 @@ void mistakes()
     nvshmem_team_t team = 5;
     CHECK(nvshmem_my_pe() < 0 && nvshmem_n_pes() < 0);
     CHECK(nvshmem_malloc(8) == NULL);
-    CHECK(nvshmemx_init_attr(3, &attr) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_init_attr(NVSHMEMX_INIT_THREAD_PES, &attr) == NVSHMEMX_ERROR_NOT_SUPPORTED);
+    CHECK(nvshmemx_init_attr(6, &attr) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attr) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmemx_set_attr_uniqueid_args(2, 2, &id, &attr) == NVSHMEMX_ERROR_INVALID_VALUE);
@@ -396,6 +504,9 @@ int main()
     dispatch();
     histogram();
     teams();
+    team_by_id();
+    recent();
+    stream_waits();
     buffers();
     server();
     queries();

@@ -33,7 +33,17 @@ peers_json() { "$gpushmem" run -n 3 "$gpushmem" info --peers --json | python3 -c
 expect 0 '^3 3 1 True p2p processor direct PE 1 by p2p ' peers_json
 expect 0 '^PE 2 on [^ ]*: 256 MiB in host memory' peers_json
 expect 2 "'--json' is one argument too many" "$gpushmem" info --compat --json
-expect 0 '^GPUSHMEM_RINGS +4 +default +1 to 256 ' "$gpushmem" info
+# Short: what a user should know, and what is set; all of it in lines that can be read.
+expect 0 '^[0-9]+ more settings have their defaults; .gpushmem info --long. prints all' "$gpushmem" info
+expect 0 '^GPUSHMEM_RINGS +7 +environment +command rings of each PE for the default context$' env GPUSHMEM_RINGS=7 "$gpushmem" info
+! "$gpushmem" info | grep -q '^GPUSHMEM_RINGS' || { echo "info prints a setting for experts that nobody has set"; failed=1; }
+[ "$("$gpushmem" info | grep '^GPUSHMEM_' | wc -L)" -le 120 ] || { echo "info prints long lines"; failed=1; }
+expect 0 '^GPUSHMEM_RINGS = 4$' "$gpushmem" info --long
+expect 0 '^    origin: default; allowed: 1 to 256$' "$gpushmem" info --long
+expect 2 "'--json' is one argument too many" "$gpushmem" info --long --json
+[ "$("$gpushmem" info --long | grep -c '^GPUSHMEM_.* = ')" = "$("$gpushmem" info --settings-markdown | grep -c '^| .GPUSHMEM_')" ] ||
+    { echo "info --long does not print every setting"; failed=1; }
+[ "$("$gpushmem" info --long | sed '1,/^GPUSHMEM/d' | wc -L)" -le 80 ] || { echo "info --long prints long lines"; failed=1; }
 expect 1 'GPUSHMEM_HEAP_SIZE=lots is not a size' env GPUSHMEM_HEAP_SIZE=lots "$gpushmem" info --json
 json='import json, sys; rows = {r["name"]: r for r in json.load(sys.stdin)["settings"]}; r = rows["GPUSHMEM_RINGS"]; print(*r.values())'
 expect 0 '^GPUSHMEM_RINGS 7 environment 4 integer 1 to 256 command rings' \

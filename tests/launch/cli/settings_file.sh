@@ -20,7 +20,7 @@ GPUSHMEM_ON_PE_FAILURE = Notify
 GPUSHMEM_TEEMS = 3
 END
 expect 0 '^settings file ~/.config/gpushmem/settings.conf: 3 settings$' "$gpushmem" info
-expect 0 '^GPUSHMEM_RINGS +7 +~/.config/gpushmem/settings.conf:2 +1 to 256 ' "$gpushmem" info
+expect 0 '^GPUSHMEM_RINGS +7 +~/.config/gpushmem/settings.conf:2 +command rings ' "$gpushmem" info
 expect 0 '^GPUSHMEM_HEAP_SIZE +1G +environment ' env GPUSHMEM_HEAP_SIZE=1G "$gpushmem" info
 expect 0 '^GPUSHMEM_HEAP_SIZE +1536M +NVSHMEM_SYMMETRIC_SIZE ' env NVSHMEM_SYMMETRIC_SIZE=1.5G "$gpushmem" info --as nvshmem
 expect 0 '^GPUSHMEM_HEAP_KIND +host +OpenSHMEM.s heap ' "$gpushmem" info --as openshmem
@@ -33,13 +33,13 @@ expect 1 'SHMEM_SYMMETRIC_SIZE=big is no size' env SHMEM_SYMMETRIC_SIZE=big "$gp
 expect 2 "'mpi' is not one of gpushmem.nvshmem.openshmem" "$gpushmem" info --as mpi
 expect 0 'settings.conf:5: GPUSHMEM_TEEMS: unknown setting, ignored; did you mean GPUSHMEM_TEAMS' "$gpushmem" info
 expect 0 'GPUSHMEM_VERBS_STRIPE: no setting any more, ignored: transfers from 64K are striped' env GPUSHMEM_VERBS_STRIPE=1M "$gpushmem" info
-expect 0 '^For experts:$' "$gpushmem" info
+expect 0 '^For experts:$' "$gpushmem" info --long
 expect 0 '^settings file none is read: GPUSHMEM_SETTINGS_FILE=none$' env GPUSHMEM_SETTINGS_FILE=none "$gpushmem" info
-# A terminal of 40 columns has no room for a table; what is wider there is a path.
+# In 40 columns; what is wider there is a path.
 narrow() {
     # shellcheck disable=SC2016 # $0 is the shell's that runs in the terminal
     TERM=dumb python3 -c 'import pty, sys
-pty.spawn(["sh", "-c", "stty cols 40; exec \"$0\" info", sys.argv[1]])' "$gpushmem" </dev/null | tr -d '\r'
+pty.spawn(["sh", "-c", "stty cols 40; exec \"$0\" info --long", sys.argv[1]])' "$gpushmem" </dev/null | tr -d '\r'
 }
 expect 0 '^GPUSHMEM_RINGS = 7$' narrow
 expect 0 '^    origin: default; allowed: 0 or 1$' narrow
@@ -52,7 +52,7 @@ for n in "RINGS", "TEAMS", "P2P": print(*[r["GPUSHMEM_" + n][k] for k in ("value
 shown() { NVSHMEM_MAX_TEAMS=8 "$gpushmem" info --json --as nvshmem 2>/dev/null | python3 -c "$json"; }
 expect 0 "^$file user read 3$" shown
 expect 0 "^7 file None $file 2$" shown
-expect 0 '^12 alias NVSHMEM_MAX_TEAMS None None$' shown
+expect 0 '^14 alias NVSHMEM_MAX_TEAMS None None$' shown
 expect 0 '^1 default None None None$' shown
 
 # Jobs, and what their launcher has to know.
@@ -91,7 +91,7 @@ expect 1 'settings file .*/pipe is no regular file' env GPUSHMEM_SETTINGS_FILE="
 
 # The file to begin with changes nothing, as it is and with all of its settings.
 "$gpushmem" info --settings-file >"$file"
-given() { "$gpushmem" info | sed -n '/^setting /,$p' | sed -E 's/ +(default|~[^ ]*) +/ /; s/ +/ /g'; }
+given() { "$gpushmem" info --long | sed -n '/^GPUSHMEM_/,$p' | sed -E 's/origin: [^;]*;//' | tr -s ' \n' ' ' | sed 's/GPUSHMEM_[A-Z0-9_]* = /\n&/g'; }
 GPUSHMEM_SETTINGS_FILE=none given >"$work/without"
 given >"$work/as_it_is"
 grep -c '^#GPUSHMEM_' "$file" >"$work/count"

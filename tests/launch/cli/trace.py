@@ -125,6 +125,19 @@ class Jobs(unittest.TestCase):
         self.assertGreaterEqual(nodes[2]["within_ns"], 0)
         self.assertLessEqual(abs(nodes[2]["clock_ahead_ns"]), nodes[2]["within_ns"] + 1)
 
+    def test_kernels_on_cpu_threads_are_slices_of_their_stream(self):
+        result = self.heat("-n", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        trace = Trace(self, self.file)
+        for pe in (0, 1):
+            streams = trace.named(pe, "kernels, ")
+            self.assertEqual(list(streams), ["kernels, default stream"])
+            kernels = streams["kernels, default stream"]
+            self.assertTrue(kernels and all(e["args"]["threads"] >= 1 for e in kernels))
+            self.assertTrue(all("," not in e["name"] and "NULL" not in e["name"] for e in kernels), kernels[0])
+            waits = trace.named(pe, "host thread 0")["host thread 0"]
+            self.assertGreaterEqual(waits[-1]["ts"], kernels[0]["ts"])
+
     def test_heat_by_ring_and_proxy_on_mapped_memory(self):
         result = self.heat("-n", "2", GPUSHMEM_P2P="0", GPUSHMEM_TRACE_RECORDS="100")
         self.assertEqual(result.returncode, 0, result.stderr)

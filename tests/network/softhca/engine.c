@@ -106,7 +106,7 @@ static void raise_event(struct shca_qp *qp)
 
 static void complete(struct shca_qp *qp, const struct shca_wqe *wqe, int status)
 {
-    long number = atomic_fetch_add(&completed, 1);
+    long number = shca_is_datagrams(qp) ? -2 : atomic_fetch_add(&completed, 1);
     qp->exec++;
     qp->moved = 0;
     qp->retrying = qp->imm_turn = false;
@@ -241,6 +241,8 @@ static void lose_answers(struct shca_qp *qp, uint64_t n)
 
 static int execute(struct shca_qp *qp, struct shca_wqe *wqe)
 {
+    if (shca_is_datagrams(qp))
+        return shca_datagram_send(qp, wqe);
     if (!qp->retrying && shca_link_goes_down(qp))
         lose_answers(qp, (uint64_t)shca_settings.down_lost);
     if (!shca_link_is_up(qp))
@@ -304,7 +306,7 @@ enum { HOLD_LOOK_NS = 1000000 };
 static bool is_held(const struct shca_wqe *wqe, uint64_t *wake_ns)
 {
     uint64_t held = atomic_load_explicit(&gpushmem_softhca_hold_bytes, memory_order_relaxed);
-    if (!held || wqe->bytes < held)
+    if (!held || wqe->bytes < held || wqe->opcode == IBV_WR_SEND)
         return false;
     uint64_t look = shca_now_ns() + HOLD_LOOK_NS;
     *wake_ns = look < *wake_ns ? look : *wake_ns;

@@ -34,10 +34,14 @@ bool shca_link_goes_down(const struct shca_qp *qp)
     return true;
 }
 
+bool shca_link_between(const struct shca_device *device, int remote,
+                       const struct shca_segment *segment)
+{
+    return remote == device->index || (!is_down(device->segment) && !is_down(segment));
+}
+
 bool shca_link_is_up(const struct shca_qp *qp)
 {
-    int remote = shca_device_by_address(&qp->attr.ah_attr);
-    if (remote == qp->device->index)
-        return true;
-    return !is_down(qp->device->segment) && !is_down(qp->peer ? qp->peer->segment : NULL);
+    return shca_link_between(qp->device, shca_device_by_address(&qp->attr.ah_attr),
+                             qp->peer ? qp->peer->segment : NULL);
 }

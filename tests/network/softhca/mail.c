@@ -41,7 +41,9 @@ static int receive(struct shca_device *device, const struct shca_mail *mail, con
         return IBV_WC_RETRY_EXC_ERR;
     pthread_mutex_lock(&qp->lock);
     int status = IBV_WC_RNR_RETRY_EXC_ERR;
-    if (qp->rq_head != qp->rq_tail) {
+    if (mail->kind == SHCA_MAIL_DATAGRAM)
+        shca_datagram_deliver(qp, mail, data);
+    else if (qp->rq_head != qp->rq_tail) {
         status = deliver(qp, mail, data, &qp->rq[qp->rq_tail % qp->init.cap.max_recv_wr]);
         qp->rq_tail++;
     }
@@ -99,6 +101,10 @@ void shca_mail_serve(struct shca_device *device)
         end(device, mail, &blocks[served[k]], status);
         struct shca_segment *from = shca_devices[mail->from_device].segment;
         int from_proc = (int)mail->from_proc;
+        if (mail->kind == SHCA_MAIL_DATAGRAM) { // nobody waits for it
+            atomic_store(&mail->state, SHCA_MAIL_FREE);
+            continue;
+        }
         atomic_store(&mail->state, SHCA_MAIL_DONE);
         if (from)
             shca_engine_wake(from, from_proc);
@@ -111,16 +117,16 @@ static bool dead(uint32_t pid)
 }
 
 // A free box of the peer. Boxes of senders that died are taken over.
-static int box_claim(struct shca_proc *proc)
+int shca_box_claim(struct shca_proc *proc, int boxes)
 {
-    for (int i = 0; i < SHCA_MAILS; i++) {
+    for (int i = 0; i < boxes; i++) {
         uint32_t free = SHCA_MAIL_FREE;
         if (atomic_compare_exchange_strong(&proc->mails[i].state, &free, SHCA_MAIL_CLAIMED)) {
             proc->mails[i].from_pid = (uint32_t)getpid();
             return i;
         }
     }
-    for (int i = 0; i < SHCA_MAILS; i++) {
+    for (int i = 0; i < boxes; i++) {
         uint32_t state = atomic_load(&proc->mails[i].state);
         if (state != SHCA_MAIL_POSTED && dead(proc->mails[i].from_pid))
             atomic_compare_exchange_strong(&proc->mails[i].state, &state, SHCA_MAIL_FREE);
@@ -206,7 +212,7 @@ int shca_mail_run(struct shca_qp *qp, struct shca_wqe *wqe, enum shca_mail_kind 
         if (status != IBV_WC_SUCCESS || is_over(qp, wqe, kind))
             return status;
     }
-    int box = box_claim(proc);
+    int box = shca_box_claim(proc, SHCA_MAILS);
     if (box < 0)
         return SHCA_AGAIN;
     int status = fill(&proc->mails[box], qp, wqe, kind, &peer->segment->blocks[peer->proc][box]);

@@ -165,7 +165,7 @@ SHCA_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, si
         return refuse(EINVAL);
     if (access & IBV_ACCESS_ON_DEMAND)
         return refuse(EOPNOTSUPP);
-    if (fails_now())
+    if (fails_now() || (shca_settings.reg_limit && bytes > (size_t)shca_settings.reg_limit))
         return refuse(ENOMEM);
     if (gpu ? !shca_settings.peermem : !range_exists(address, bytes))
         return refuse(EFAULT);

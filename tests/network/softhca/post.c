@@ -10,6 +10,13 @@ static bool is_atomic(const struct ibv_send_wr *wr)
     return wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
 
+static int datagram_check(const struct ibv_send_wr *wr, uint64_t bytes)
+{
+    return wr->opcode != IBV_WR_SEND || !wr->wr.ud.ah || bytes > (uint64_t)shca_settings.mtu
+               ? EINVAL
+               : 0;
+}
+
 static int send_check(const struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
 {
     switch (wr->opcode) {
@@ -30,6 +37,8 @@ static int send_check(const struct shca_qp *qp, const struct ibv_send_wr *wr, ui
     *bytes = 0;
     for (int i = 0; i < wr->num_sge; i++)
         *bytes += wr->sg_list[i].length;
+    if (shca_is_datagrams(qp) && datagram_check(wr, *bytes))
+        return EINVAL;
     if (!(wr->send_flags & IBV_SEND_INLINE))
         return 0;
     bool fetches = is_atomic(wr) || wr->opcode == IBV_WR_RDMA_READ;
@@ -72,7 +81,11 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
     wqe->early_status = IBV_WC_SUCCESS;
     wqe->ready_ns = ready_time(qp, position, wr->opcode);
     wqe->is_inline = wr->send_flags & IBV_SEND_INLINE;
-    if (is_atomic(wr)) {
+    if (shca_is_datagrams(qp)) {
+        wqe->ah = *(struct shca_ah *)wr->wr.ud.ah;
+        wqe->remote = wr->wr.ud.remote_qpn;
+        wqe->key = wr->wr.ud.remote_qkey;
+    } else if (is_atomic(wr)) {
         wqe->remote = wr->wr.atomic.remote_addr;
         wqe->key = wr->wr.atomic.rkey;
         wqe->compare = wr->wr.atomic.compare_add;
@@ -92,7 +105,8 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
 // the moment.
 static bool full_for_now(const struct shca_qp *qp)
 {
-    if (!shca_settings.post_full_every || qp->due <= atomic_load(&qp->tail))
+    if (!shca_settings.post_full_every || shca_is_datagrams(qp) ||
+        qp->due <= atomic_load(&qp->tail))
         return false;
     static atomic_long posts;
     return atomic_fetch_add(&posts, 1) % shca_settings.post_full_every ==
@@ -149,7 +163,7 @@ int shca_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
         *bad = wr;
         return EINVAL;
     }
-    if (shca_settings.null && state == IBV_QPS_RTS)
+    if (shca_settings.null && state == IBV_QPS_RTS && !shca_is_datagrams(qp))
         return post_nothing(qp, wr, bad);
     pthread_mutex_lock(&qp->lock);
     uint64_t before = atomic_load_explicit(&qp->head, memory_order_relaxed), head = before;

@@ -26,6 +26,13 @@ static const struct transition transitions[] = {
     {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
 };
 
+// Those of unreliable datagrams.
+static const struct transition datagram_transitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+};
+
 static bool sizes_valid(const struct ibv_qp_cap *cap)
 {
     return cap->max_send_wr <= (uint32_t)shca_settings.max_qp_wr &&
@@ -86,7 +93,7 @@ static struct ibv_qp *refuse(int error)
 
 SHCA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-    if (init->qp_type != IBV_QPT_RC || init->srq)
+    if ((init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD) || init->srq)
         return refuse(EOPNOTSUPP);
     if (!sizes_valid(&init->cap) || !init->send_cq || !init->recv_cq)
         return refuse(EINVAL);
@@ -111,7 +118,7 @@ SHCA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_a
     qp->ibv.recv_cq = init->recv_cq;
     qp->ibv.qp_num = atomic_load(&qp->entry->qpn);
     qp->ibv.state = IBV_QPS_RESET;
-    qp->ibv.qp_type = IBV_QPT_RC;
+    qp->ibv.qp_type = init->qp_type;
     pthread_mutex_init(&qp->lock, NULL);
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
@@ -152,11 +159,16 @@ SHCA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     return 0;
 }
 
-static const struct transition *transition_find(enum ibv_qp_state from, enum ibv_qp_state to)
+static const struct transition *transition_find(enum ibv_qp_type type, enum ibv_qp_state from,
+                                                enum ibv_qp_state to)
 {
-    for (size_t i = 0; i < sizeof transitions / sizeof transitions[0]; i++)
-        if (transitions[i].from == from && transitions[i].to == to)
-            return &transitions[i];
+    bool datagrams = type == IBV_QPT_UD;
+    const struct transition *all = datagrams ? datagram_transitions : transitions;
+    size_t n =
+        datagrams ? sizeof datagram_transitions / sizeof *all : sizeof transitions / sizeof *all;
+    for (size_t i = 0; i < n; i++)
+        if (all[i].from == from && all[i].to == to)
+            return &all[i];
     return NULL;
 }
 
@@ -199,6 +211,8 @@ static void attributes_keep(struct shca_qp *qp, const struct ibv_qp_attr *attr, 
     struct shca_qp_entry *entry = qp->entry;
     if (mask & IBV_QP_ACCESS_FLAGS)
         entry->access = kept->qp_access_flags = attr->qp_access_flags;
+    if (mask & IBV_QP_QKEY)
+        entry->qkey = kept->qkey = attr->qkey;
     if (mask & IBV_QP_PORT)
         kept->port_num = attr->port_num;
     if (mask & IBV_QP_MIN_RNR_TIMER)
@@ -248,7 +262,7 @@ SHCA_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int 
         shca_engine_submit(qp);
         return 0;
     }
-    const struct transition *rule = transition_find(from, to);
+    const struct transition *rule = transition_find(ibv->qp_type, from, to);
     int given = mask & ~IBV_QP_STATE, device = -1;
     if (!rule || (rule->required & ~given) || (given & ~(rule->required | rule->optional)))
         return errno = EINVAL;
@@ -288,12 +302,6 @@ SHCA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 }
 
 SHCA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-    errno = EOPNOTSUPP;
-    return NULL;
-}
-
-SHCA_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     errno = EOPNOTSUPP;
     return NULL;

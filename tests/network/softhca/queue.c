@@ -211,7 +211,7 @@ int shca_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
     if (cq->overrun)
         return -1;
     if (shca_settings.null)
-        return 0; // what was posted is complete already
+        return 0; // what was posted is complete already; the engine's thread has the datagrams
     shca_engine_help(shca_device_of(ibv->context));
     return take(cq, n, wc);
 }

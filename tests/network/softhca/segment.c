@@ -17,6 +17,7 @@
 
 #include "softhca.h"
 
+enum { NAME = 32 };
 #define SEGMENT_MAGIC 0x6163687466736867u
 
 static const char *directory(void)
@@ -108,7 +109,8 @@ static int segment_check(struct shca_segment *segment, int device)
     if (atomic_load(&segment->magic) == SEGMENT_MAGIC && segment->layout == SHCA_LAYOUT)
         return 0;
     if (atomic_load(&segment->magic)) {
-        shca_say("%s/softhca%d is of another version: remove it", directory(), device);
+        shca_say("%s/softhca%d.v%d is of something else: remove it", directory(), device,
+                 SHCA_LAYOUT);
         return -1;
     }
     mutex_init(&segment->tables);
@@ -120,10 +122,16 @@ static int segment_check(struct shca_segment *segment, int device)
     return 0;
 }
 
+// What another version has left behind is in nobody's way.
+static void name_of(char name[NAME], int device)
+{
+    snprintf(name, NAME, "softhca%d.v%d", device, SHCA_LAYOUT);
+}
+
 static struct shca_segment *segment_map_at(int directory_fd, int device)
 {
-    char name[32];
-    snprintf(name, sizeof name, "softhca%d", device);
+    char name[NAME];
+    name_of(name, device);
     int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat status;
     if (fd < 0 || fstat(fd, &status) ||
@@ -151,9 +159,9 @@ static struct shca_segment *segment_map_at(int directory_fd, int device)
 static struct shca_segment *segment_of(int directory_fd, int device)
 {
     struct shca_device *self = &shca_devices[device];
-    char name[32];
+    char name[NAME];
     struct stat status = {0};
-    snprintf(name, sizeof name, "softhca%d", device);
+    name_of(name, device);
     if (self->segment && (self->proc >= 0 || (!fstatat(directory_fd, name, &status, 0) &&
                                               status.st_ino == self->segment_inode)))
         return self->segment;
@@ -224,8 +232,8 @@ static bool is_attached(const struct shca_device *device)
 
 static void segment_unlink(int directory_fd, int device)
 {
-    char name[32];
-    snprintf(name, sizeof name, "softhca%d", device);
+    char name[NAME];
+    name_of(name, device);
     unlinkat(directory_fd, name, 0);
 }
 
@@ -233,8 +241,8 @@ static void segment_unlink(int directory_fd, int device)
 static void sweep(int directory_fd, int own)
 {
     for (int device = 0; device < SHCA_DEVICES; device++) {
-        char name[32];
-        snprintf(name, sizeof name, "softhca%d", device);
+        char name[NAME];
+        name_of(name, device);
         if (device == own || faccessat(directory_fd, name, F_OK, 0))
             continue;
         struct shca_segment *segment = segment_map_at(directory_fd, device);
@@ -295,7 +303,7 @@ struct shca_qp_entry *shca_qp_entry_new(struct shca_device *device, uint32_t pd)
         found = entry;
         entry->proc = (uint32_t)device->proc;
         entry->pd = pd;
-        entry->access = entry->dest_qpn = 0;
+        entry->access = entry->dest_qpn = entry->qkey = 0;
         atomic_store(&entry->state, IBV_QPS_RESET);
         atomic_store(&entry->insulted, 0);
         // The upper bits change each time, so that a stale number meets nobody, and are never 0:

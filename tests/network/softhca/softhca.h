@@ -30,13 +30,14 @@
 
 enum {
     SHCA_DEVICES = 8,
-    SHCA_PROCS = 128,
+    SHCA_PROCS = 512,
     SHCA_QPS = 1 << 15,
     SHCA_MRS = 1 << 14,
     SHCA_MAILS = 32,
+    SHCA_DATAGRAM_MAILS = SHCA_MAILS / 2, // boxes that datagrams may take
     SHCA_MAIL_BYTES = 256 << 10,
     SHCA_BATCH = 128,
-    SHCA_LAYOUT = 5,
+    SHCA_LAYOUT = 7,
 };
 
 // settings.c
@@ -44,10 +45,11 @@ struct shca_settings {
     const char *dir;
     long devices, link, no_gid_device, no_ipv4_device, mtu, max_msg, max_qp_wr, max_sge, max_inline,
         max_rd_atomic, max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
+    long datagram_loss, datagram_twice;
     long misorder_us, late_us, late_devices, flush_us;
     long down_device, down_after, down_ms, down_lost, then_device, then_after, psn;
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
-        event_after, event, fence_stall;
+        reg_limit, event_after, event, fence_stall;
     long null, quiet;
 };
 extern struct shca_settings shca_settings;
@@ -80,19 +82,20 @@ struct shca_qp_entry {
     _Atomic uint32_t state;    // enum ibv_qp_state; a peer may set IBV_QPS_ERR
     _Atomic uint32_t insulted; // a peer made an access that this QP had to refuse
     uint32_t proc, pd, access, reads_in, rnr_timer;
+    uint32_t qkey; // of datagrams; 0: it takes none
     uint32_t dest_qpn, dest_device;
     struct shca_path path;
     _Atomic uint32_t rq_psn; // the packet that it takes next
 };
 
 enum shca_mail_state { SHCA_MAIL_FREE, SHCA_MAIL_CLAIMED, SHCA_MAIL_POSTED, SHCA_MAIL_DONE };
-enum shca_mail_kind { SHCA_MAIL_BATCH, SHCA_MAIL_SEND, SHCA_MAIL_IMM };
+enum shca_mail_kind { SHCA_MAIL_BATCH, SHCA_MAIL_SEND, SHCA_MAIL_IMM, SHCA_MAIL_DATAGRAM };
 
 struct shca_mail {
     _Atomic uint32_t state;
     // status: enum ibv_wc_status, IBV_WC_RNR_RETRY_EXC_ERR for "no receive posted"
     uint32_t from_pid, from_device, from_proc, kind, status;
-    uint32_t key, qpn, has_imm, imm, solicited;
+    uint32_t key, qpn, has_imm, imm, solicited, source; // source: QP number of a datagram's sender
     uint64_t bytes;
     // of a batch: records, and how many of them were executed; the one behind them failed with
     // status
@@ -188,6 +191,12 @@ struct shca_cq {
     atomic_int users;
 };
 
+struct shca_ah {
+    struct ibv_ah ibv;
+    int device;
+    struct shca_path path;
+};
+
 struct shca_wqe {
     uint64_t wr_id, remote, compare, swap, bytes, ready_ns;
     uint32_t key, imm, opcode, flags;
@@ -197,6 +206,7 @@ struct shca_wqe {
     int early_status;
     struct ibv_sge *sges;
     char *payload;
+    struct shca_ah ah; // of a datagram
 };
 
 struct shca_recv {
@@ -352,6 +362,8 @@ bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe);
 // request itself.
 bool shca_link_goes_down(const struct shca_qp *qp);
 bool shca_link_is_up(const struct shca_qp *qp);
+bool shca_link_between(const struct shca_device *device, int remote,
+                       const struct shca_segment *segment);
 
 // peer.c: the other end has executed the request, whose packets it will not take again.
 void shca_packets_taken(struct shca_qp *qp, struct shca_wqe *wqe);
@@ -362,7 +374,19 @@ bool shca_late_take(struct shca_qp *qp, const struct shca_wqe *wqe);
 // Places what is due, or everything; false, and when the next is due, if something is left.
 bool shca_late_place(struct shca_qp *qp, bool all, uint64_t *wake_ns);
 
+// datagram.c
+static inline bool shca_is_datagrams(const struct shca_qp *qp)
+{
+    return qp->ibv.qp_type == IBV_QPT_UD;
+}
+// A status of this side: what becomes of it on its way nobody hears.
+int shca_datagram_send(struct shca_qp *qp, struct shca_wqe *wqe);
+// The receiving side of a mail.
+void shca_datagram_deliver(struct shca_qp *qp, const struct shca_mail *mail, const char *data);
+
 // mail.c
+// A free one of the first so many boxes, or -1.
+int shca_box_claim(struct shca_proc *proc, int boxes);
 void shca_mail_serve(struct shca_device *device);
 bool shca_mail_waiting(const struct shca_device *device);
 bool shca_mail_pending(struct shca_qp *qp);

@@ -101,7 +101,7 @@ static void queue_limits(enum mode mode)
     CHECK_EQ(ibv_destroy_cq(end.cq), EBUSY);
     CHECK_EQ(ibv_dealloc_pd(end.pd), EBUSY);
     CHECK_EQ(ibv_destroy_qp(qp), 0);
-    init.qp_type = IBV_QPT_UD;
+    init.qp_type = IBV_QPT_UC;
     CHECK(!ibv_create_qp(end.pd, &init) && errno == EOPNOTSUPP);
     CHECK(!ibv_create_cq(end.context, 1001, NULL, NULL, 0));
     end_close(&end);

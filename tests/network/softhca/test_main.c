@@ -16,7 +16,8 @@ static const struct {
     const char *name;
     const struct test_case *cases;
 } groups[] = {{"ops", ops_cases},       {"errors", error_cases}, {"order", order_cases},
-              {"device", device_cases}, {"faults", fault_cases}, {"gpu", gpu_cases}};
+              {"device", device_cases}, {"faults", fault_cases}, {"datagrams", datagram_cases},
+              {"gpu", gpu_cases}};
 
 static void set_environment(const char *list)
 {

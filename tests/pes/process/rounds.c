@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Init and finalize again and again: the process keeps nothing of a round. What the launcher's
-// server keeps shows in the clients, which map its store. With `asked` SIGUSR1 comes every 2 ms
-// from the end of the first round to the end of the process, and does no harm.
-#define _GNU_SOURCE // timer_create
+// server keeps shows in the clients, which map its store. Nor do threads stay bound. With `asked`
+// SIGUSR1 comes every 2 ms from the end of the first round to the end of the process, and does no
+// harm.
+#define _GNU_SOURCE // timer_create, CPU_EQUAL
 #include <dirent.h>
 #include <gpushmem/gpushmem.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +76,19 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "asked"))
         return run_asked();
+    cpu_set_t allowed, still;
+    sched_getaffinity(0, sizeof allowed, &allowed);
     run_rounds(FIRST);
     struct size before = size_now();
     run_rounds(MORE);
     struct size after = size_now();
     printf("descriptors %d, %d; threads %d, %d; resident %ld, %ld kB\n", before.descriptors,
            after.descriptors, before.threads, after.threads, before.resident_kb, after.resident_kb);
+    sched_getaffinity(0, sizeof still, &still);
+    if (!CPU_EQUAL(&allowed, &still)) { // PEs move off each other's processors, and stay free
+        fprintf(stderr, "the processors that this thread may run on have changed\n");
+        return 1;
+    }
     return after.descriptors > before.descriptors || after.threads > before.threads ||
            after.resident_kb > before.resident_kb + GROWTH_KB;
 }

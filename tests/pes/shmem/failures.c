@@ -48,6 +48,52 @@ static void fail_often(void)
     CHECK(shmem_team_my_pe(SHMEM_TEAM_INVALID) == -1 && lines_with("\n") == before);
 }
 
+// What the standard defines for SHMEM_TEAM_INVALID is no error.
+static void use_no_team(void)
+{
+    const shmem_team_t none = SHMEM_TEAM_INVALID, world = SHMEM_TEAM_WORLD;
+    int before = lines_with("\n");
+    shmem_team_config_t config = {.num_contexts = 5};
+    shmem_team_t made = world, row = world, column = world;
+    shmem_ctx_t ctx;
+    CHECK(sizeof made == sizeof(void *) && none == NULL);
+    CHECK(shmem_team_n_pes(none) == -1);
+    CHECK(shmem_team_get_config(none, SHMEM_TEAM_NUM_CONTEXTS, &config) != 0);
+    CHECK(config.num_contexts == 5);
+    CHECK(shmem_team_translate_pe(none, 0, world) == -1);
+    CHECK(shmem_team_translate_pe(world, 0, none) == -1);
+    CHECK(shmem_team_split_strided(none, 0, 1, 1, NULL, 0, &made) != 0 && made == none);
+    CHECK(shmem_team_split_2d(none, 1, NULL, 0, &row, NULL, 0, &column) != 0);
+    CHECK(row == none && column == none);
+    CHECK(shmem_team_create_ctx(none, 0, &ctx) != 0);
+    CHECK(shmem_team_ptr(none, &ctx, 0) == NULL);
+    shmem_team_destroy(none);
+    CHECK(lines_with("\n") == before);
+    // another implementation's handle, or a pointer gone astray
+    CHECK(shmem_team_n_pes((shmem_team_t)(void *)&config) == -1);
+    CHECK(lines_with("\n") == before + 1);
+}
+
+// Nothing behind the struct is read, whatever is there.
+static void use_short_config(void)
+{
+    struct {
+        shmem_team_config_t config;
+        int behind[8];
+    } mine;
+    shmem_team_t made = SHMEM_TEAM_INVALID;
+    shmem_team_config_t got = {0};
+    int before = lines_with("\n");
+    memset(&mine, 0x5a, sizeof mine);
+    mine.config.num_contexts = 2;
+    CHECK(sizeof mine.config == sizeof(int));
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), &mine.config,
+                                   SHMEM_TEAM_NUM_CONTEXTS, &made) == 0);
+    CHECK(shmem_team_get_config(made, SHMEM_TEAM_NUM_CONTEXTS, &got) == 0 && got.num_contexts == 2);
+    shmem_team_destroy(made);
+    CHECK(lines_with("\n") == before);
+}
+
 // The log is bounded, whatever a program does.
 static void fail_in_many_ways(void)
 {
@@ -71,6 +117,8 @@ int main(void)
     struct gpushmem_heap_info info;
     CHECK(gpushmem_heap_info(&info) == 0 && strcmp(info.kind, "host") == 0);
     CHECK(info.bytes >= 3 << 19 && info.bytes < 4 << 20);
+    use_no_team();
+    use_short_config();
     fail_often();
     fail_in_many_ways();
     shmem_barrier_all();

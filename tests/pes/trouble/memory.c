@@ -3,6 +3,7 @@
 // wrong pointers that harm nothing.
 #define _GNU_SOURCE // MAP_ANONYMOUS
 #include <gpushmem/gpushmem.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -139,13 +140,22 @@ static void expect_unregistrable(void *address, size_t bytes, const char *mentio
     expect_error(gpushmem_buffer_register(address, bytes), GPUSHMEM_ERR_INVALID, mentions);
 }
 
+// As another thread does meanwhile; it has a page of its own.
+static void *register_too(void *own)
+{
+    EXPECT(gpushmem_buffer_register(own, 4096) == 0 && gpushmem_buffer_unregister(own) == 0);
+    return NULL;
+}
+
 static void wrong_buffers_are_refused(void)
 {
+    pthread_t thread;
     enum { BYTES = 8 * 4096 };
     char *own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *heap = gpushmem_malloc(4096);
     EXPECT(own != MAP_FAILED && heap && !munmap(own + 4 * 4096, 4096));
     EXPECT(gpushmem_buffer_register(own + 4096, 8192) == 0);
+    EXPECT(!pthread_create(&thread, NULL, register_too, own) && !pthread_join(thread, NULL));
     expect_unregistrable(own + 4096, 8192, "overlap");
     expect_unregistrable(own, 4097, "overlap");
     expect_unregistrable(own + 3 * 4096 - 1, 2, "overlap");

@@ -58,7 +58,7 @@ says "different ways of collectives" "copies=67108864,blocks=64,nodes=1,round=0;
 works "the same ways, written in two ways" "" $run -n 2 sh -c \
     'GPUSHMEM_COLLECTIVES=$([ $GPUSHMEM_RUN_PE = 0 ] && echo packets=64K || echo packets=65536) exec "$0"' "$bin/lifecycle"
 says "different teams" "set them alike for all PEs" $run -n 2 sh -c \
-    'GPUSHMEM_STREAM_TEAMS=$((8 + GPUSHMEM_RUN_PE)) exec "$0"' "$bin/lifecycle"
+    'GPUSHMEM_TEAM_MEMORY=$((8 + GPUSHMEM_RUN_PE))M exec "$0"' "$bin/lifecycle"
 says "operations counted from different numbers" "PE 1 has GPUSHMEM_TEST_TEAM_EPOCH=1, this PE 0; set it alike" \
     $run -n 2 sh -c 'GPUSHMEM_TEST_TEAM_EPOCH=$GPUSHMEM_RUN_PE exec "$0"' "$bin/lifecycle"
 says "one PE cannot initialise" "PE 1 on" $run --on-failure continue -n 3 sh -c \

@@ -21,9 +21,7 @@ static void take_answer(struct verbs_lane *lane, const struct verbs_wqe *wqe,
                         struct verbs_slot *slot, uint32_t position)
 {
     struct verbs_flow *flow = lane->flow;
-    struct verbs_channel *channel = flow->channel;
-    uint64_t value =
-        channel->results[(size_t)flow->pe * (lane->mask + 1) + (position & lane->mask)];
+    uint64_t value = lane->results[position & lane->mask];
     switch (wqe->kind) {
     case WQE_READ: copy_in(flow, slot, wqe); break;
     case WQE_AMO: gpsh_verbs_amo_retire(flow, slot, value); break;
@@ -139,13 +137,14 @@ static void handle_failed(struct verbs_lane *lane, const struct ibv_wc *wc)
 
 static void handle(struct verbs_channel *channel, const struct ibv_wc *wc)
 {
-    struct verbs_lane *lane = &channel->lanes[wc->wr_id >> 32];
+    struct verbs_lane *lane = channel->lanes[wc->wr_id >> 32];
     if (__builtin_expect(lane->failed || wc->status != IBV_WC_SUCCESS, 0)) {
         handle_failed(lane, wc);
         return;
     }
     retire(lane, (uint32_t)wc->wr_id + 1);
     gpsh_verbs_flow_advance(lane->flow);
+    verbs_leave(lane->flow);
 }
 
 static void fail_all(struct verbs_channel *channel, int rail)
@@ -155,12 +154,13 @@ static void fail_all(struct verbs_channel *channel, int rail)
              "polling the completion queue on %s failed: the NIC is gone or its queue overran; see "
              "dmesg",
              channel->verbs->rails[rail].name);
-    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++) {
-        struct verbs_flow *flow = &channel->flows[pe];
-        if (rail < flow->n_rails)
-            gpsh_verbs_lane_fail(&flow->lanes[rail], GPUSHMEM_ERR_TRANSPORT, why);
-        if (flow->pub->error)
-            flow->lanes[rail].flush_ns = 0; // no completion comes any more
+    for (uint32_t i = 0; i < channel->n_lanes; i++) {
+        struct verbs_lane *lane = channel->lanes[i];
+        if (lane->rail != rail)
+            continue;
+        gpsh_verbs_lane_fail(lane, GPUSHMEM_ERR_TRANSPORT, why);
+        if (lane->flow->pub->error)
+            lane->flush_ns = 0; // no completion comes any more
     }
 }
 
@@ -189,12 +189,13 @@ static void drive_flow(struct verbs_due *due)
 
 static void fail_lost(struct verbs_channel *channel)
 {
-    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++) {
+    for (uint32_t i = 0; i < channel->n_lanes; i++) {
+        struct verbs_flow *flow = channel->lanes[i]->flow;
         char why[64];
-        if (!atomic_load(&channel->verbs->peers[pe].lost))
+        if (!verbs_is_lost(channel->verbs, flow->pe))
             continue;
-        snprintf(why, sizeof why, "PE %d is lost", pe);
-        gpsh_verbs_flow_fail(&channel->flows[pe], GPUSHMEM_ERR_PE_FAILED, why);
+        snprintf(why, sizeof why, "PE %d is lost", flow->pe);
+        gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_PE_FAILED, why);
     }
 }
 
@@ -202,13 +203,12 @@ static void fail_lost(struct verbs_channel *channel)
 // may never complete, or not for long.
 static void fail_fatal(struct verbs_channel *channel)
 {
-    int n = channel->verbs->env.n_pes * channel->verbs->n_rails;
     atomic_store(&channel->fatal, false);
     fail_lost(channel);
-    for (int i = 0; i < n; i++) {
-        struct verbs_lane *lane = &channel->lanes[i];
+    for (uint32_t i = 0; i < channel->n_lanes; i++) {
+        struct verbs_lane *lane = channel->lanes[i];
         char why[160];
-        if (!atomic_load(&lane->fatal) || lane->failed || lane->rail >= lane->flow->n_rails)
+        if (!atomic_load(&lane->fatal) || lane->failed)
             continue;
         snprintf(
             why, sizeof why,
@@ -223,9 +223,15 @@ static void look_at_notes(struct verbs_channel *channel)
 {
     if (channel->verbs->n_rails < 2)
         return;
-    for (int pe = 0; pe < channel->verbs->env.n_pes; pe++)
-        if (verbs_told(&channel->flows[pe]))
-            gpsh_verbs_flow_told(&channel->flows[pe]);
+    for (uint32_t i = 0; i < channel->n_lanes; i++) {
+        struct verbs_flow *flow = channel->lanes[i]->flow;
+        if (channel->lanes[i]->rail || !verbs_told(flow))
+            continue;
+        verbs_enter(flow);
+        if (verbs_is_up(flow))
+            gpsh_verbs_flow_told(flow);
+        verbs_leave(flow);
+    }
 }
 
 // What no completion waits for.
@@ -250,7 +256,7 @@ int gpsh_verbs_progress(struct gpsh_channel *base)
     for (int rail = 0; rail < channel->verbs->n_rails; rail++)
         poll_rail(channel, rail);
     verbs_due_run(&channel->active, drive_flow);
-    if (channel->verbs->staging)
+    if (channel->pipes || channel->verbs->stage.agent)
         channel->verbs->staging->progress(channel);
     if (++channel->ticks % SLOW_TICKS == 0)
         look_around(channel);

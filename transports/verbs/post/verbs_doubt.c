@@ -91,7 +91,7 @@ void gpsh_verbs_doubt_flushed(struct verbs_lane *lane, uint32_t position)
 // the answer, or when the channel is not driven for a while.
 static bool has_turn(struct verbs_lane *lane, uint64_t now)
 {
-    struct verbs_peer *peer = &lane->flow->channel->verbs->peers[lane->flow->pe];
+    struct verbs_peer *peer = lane->flow->peer;
     uint32_t asked = atomic_load(&peer->question), own = lane->doubt->question;
     if (asked && asked != own && now - atomic_load(&peer->asked_ns) < YIELD_NS)
         return false;
@@ -114,7 +114,8 @@ static void ask(struct verbs_lane *lane, uint64_t now)
                                &question, sizeof question))
         return;
     doubt->asked_ns = now;
-    atomic_store(&flow->channel->verbs->peers[flow->pe].asked_ns, now);
+    verbs_watch(flow);
+    atomic_store(&flow->peer->asked_ns, now);
 }
 
 static void look(struct verbs_flow *flow, uint64_t now)
@@ -160,8 +161,7 @@ static bool is_signal(const struct verbs_lane *lane, uint32_t at)
 // holds, or where inline payloads stay.
 static bool has_source(const struct verbs_slot *slot, const struct verbs_wqe *wqe)
 {
-    return slot->borrowed || slot->flags & GPSH_OP_KEPT ||
-           (slot->pieces == 1 && slot->offset == slot->bytes);
+    return slot->borrowed || slot->flags & GPSH_OP_KEPT || slot->pieces == 1;
 }
 
 // Whether the operation of a request can be completed, knowing whether the request was executed.
@@ -269,7 +269,7 @@ static bool all_can_go_on(const struct verbs_lane *lane, uint32_t left)
 static void finish(struct verbs_lane *lane, uint32_t left)
 {
     struct verbs_flow *flow = lane->flow;
-    struct verbs_peer *peer = &flow->channel->verbs->peers[flow->pe];
+    struct verbs_peer *peer = flow->peer;
     uint32_t first = lane->tail, own = lane->doubt->question;
     uint32_t before = flow->repeats;
     for (uint32_t at = first; at != lane->head; at++)

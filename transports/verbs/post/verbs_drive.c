@@ -8,6 +8,10 @@
 
 bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 {
+    if (__builtin_expect(!verbs_is_up(flow), 0)) {
+        gpsh_verbs_handshake_ask(flow); // if it was closed
+        return false;
+    }
     if (slot->after > flow->pub->completed)
         return false;
     if (flow->loops_used && gpsh_verbs_loops_overlap(flow, slot))
@@ -46,7 +50,7 @@ void gpsh_verbs_flow_refused(struct verbs_flow *flow)
 
 static void flush_lanes(struct verbs_flow *flow)
 {
-    for (int i = 0; i < flow->n_rails; i++)
+    for (int i = 0; i < flow->n_rails && verbs_has_lanes(flow); i++)
         gpsh_verbs_lane_flush(&flow->lanes[i]);
     if (flow->refused)
         gpsh_verbs_flow_refused(flow);
@@ -65,15 +69,29 @@ void gpsh_verbs_held_flush(struct verbs_channel *channel)
     verbs_due_run(&channel->held, flush_held);
 }
 
-// Everything that can move on moves on; stays on the channel's active list while something is left.
-void gpsh_verbs_flow_drive(struct verbs_flow *flow)
+// The peer has to be told which rails are lost, over one that is connected.
+static bool tell(struct verbs_flow *flow)
 {
+    if (!flow->note_due)
+        return true;
+    if (verbs_is_up(flow))
+        return gpsh_verbs_note_send(flow);
+    gpsh_verbs_handshake_ask(flow); // if it was closed
+    return false;
+}
+
+// Everything that can move on moves on; stays on the channel's active list while something is left.
+static void drive(struct verbs_flow *flow)
+{
+    // A failure of the handshake: what was posted waits for it.
+    if (__builtin_expect(atomic_load(&flow->state) == VERBS_REFUSED, 0))
+        gpsh_verbs_flow_fail(flow, flow->link.code, flow->link.why);
     if (flow->pub->error) {
         gpsh_verbs_flow_end(flow);
         return;
     }
     bool flushed = gpsh_verbs_flow_is_flushed(flow);
-    bool told = !flow->note_due || gpsh_verbs_note_send(flow);
+    bool told = tell(flow);
     if (flow->doubts)
         gpsh_verbs_doubts_drive(flow);
     if (flow->pub->error) {
@@ -90,4 +108,11 @@ void gpsh_verbs_flow_drive(struct verbs_flow *flow)
     if (flow->pub->error || !flushed || !told || flow->issued != flow->pub->posted ||
         flow->loops_ready || flow->repeats)
         gpsh_verbs_flow_activate(flow);
+}
+
+void gpsh_verbs_flow_drive(struct verbs_flow *flow)
+{
+    verbs_enter(flow);
+    drive(flow);
+    verbs_leave(flow);
 }

@@ -39,6 +39,7 @@ static bool lane_out(struct verbs_lane *lane, const char *why)
 
 void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why)
 {
+    verbs_enter(lane->flow);
     if (!lane->failed && !lane_out(lane, why) && !gpsh_verbs_doubt_begin(lane, code, why))
         gpsh_verbs_flow_fail(lane->flow, code, why);
 }
@@ -46,13 +47,14 @@ void gpsh_verbs_lane_fail(struct verbs_lane *lane, int code, const char *why)
 // The word has room for one state only, so it holds what all channels have found.
 bool gpsh_verbs_note_send(struct verbs_flow *flow)
 {
-    uint64_t rails = atomic_load(&flow->channel->verbs->peers[flow->pe].lost_rails);
+    uint64_t rails = atomic_load(&flow->peer->lost_rails);
     struct verbs_slot *slot = verbs_note_slot(flow);
     slot->region = GPSH_CONTROL;
     if (!gpsh_verbs_lane_reserve(verbs_home(flow), 1) ||
         !gpsh_verbs_write_word(flow, slot, GPSH_CONTROL, flow->note_there, &rails, sizeof rails))
         return false;
     flow->note_due = false;
+    verbs_watch(flow);
     return true;
 }
 
@@ -60,14 +62,13 @@ bool gpsh_verbs_note_send(struct verbs_flow *flow)
 // by it. What this PE has under way by it is left to the NIC.
 void gpsh_verbs_flow_told(struct verbs_flow *flow)
 {
-    uint64_t rails =
-        atomic_load(flow->note) | atomic_load(&flow->channel->verbs->peers[flow->pe].lost_rails);
+    uint64_t rails = atomic_load(flow->note) | atomic_load(&flow->peer->lost_rails);
     for (int i = 0; i < flow->n_rails; i++) {
         struct verbs_lane *lane = &flow->lanes[i];
         int other = gpsh_verbs_other_rail(lane);
         if (!(rails >> i & 1) || lane->failed || lane->head != lane->tail || other < 0)
             continue;
-        lane->failed = true;
+        lane->failed = flow->damaged = true;
         GPSH_LOG(INFO, "verbs",
                  "transfers to PE %d go over %s from now on: %s has lost the connection to it",
                  flow->pe, flow->channel->verbs->rails[other].name,

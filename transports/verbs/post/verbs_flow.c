@@ -59,6 +59,19 @@ void gpsh_verbs_flow_end(struct verbs_flow *flow)
         slot_complete(flow, &flow->slots[flow->pub->completed & flow->slot_mask], flow->pub->error);
 }
 
+void gpsh_verbs_flow_rest(struct verbs_flow *flow)
+{
+    if (flow->damaged || flow->note_due || flow->repeats || flow->doubts)
+        return;
+    for (int i = 0; i < flow->n_rails && verbs_has_lanes(flow); i++)
+        if (flow->lanes[i].head != flow->lanes[i].tail)
+            return;
+    uint32_t now = atomic_load_explicit(&flow->channel->verbs->uses, memory_order_relaxed);
+    atomic_store_explicit(&flow->used, now, memory_order_relaxed);
+    // Pairs with the acquire in gpsh_verbs_shut.
+    atomic_store_explicit(&flow->busy, false, memory_order_release);
+}
+
 // The peer is lost to this flow: its queue pairs go to the error state, and everything in it
 // completes with the error as soon as their flushed completions have been seen (flow_end): until
 // then their requests touch local memory.
@@ -67,8 +80,9 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     struct verbs_channel *channel = flow->channel;
     if (flow->pub->error)
         return;
+    verbs_enter(flow); // for good
     flow->pub->error = gpsh_fail(code, "%s", why);
-    if (!atomic_load(&channel->verbs->peers[flow->pe].lost)) // else it has been told
+    if (!verbs_is_lost(channel->verbs, flow->pe)) // else it has been told
         GPSH_LOG(WARN, "verbs", "%s", why);
     for (int i = 0; i < flow->n_rails; i++) {
         gpsh_verbs_lane_undoubt(&flow->lanes[i]);
@@ -119,7 +133,7 @@ void gpsh_verbs_lane_give_way(struct verbs_lane *lane)
 void gpsh_verbs_lane_leave(struct verbs_lane *lane)
 {
     struct verbs_flow *flow = lane->flow;
-    atomic_fetch_or(&flow->channel->verbs->peers[flow->pe].lost_rails, UINT64_C(1) << lane->rail);
+    atomic_fetch_or(&flow->peer->lost_rails, UINT64_C(1) << lane->rail);
     flow->note_due = flow->note_there != 0;
     gpsh_verbs_lane_give_way(lane);
 }

@@ -51,14 +51,27 @@ static void lane_look(struct verbs_lane *lane, uint64_t now)
              (double)(now - lane->still_ns) * 1e-9);
 }
 
+// A flow with nothing under way leaves the list until something is posted to it.
+static void flow_look(struct verbs_due *due)
+{
+    struct verbs_flow *flow =
+        (struct verbs_flow *)(void *)((char *)due - offsetof(struct verbs_flow, watched));
+    bool under_way = flow->pub->completed != flow->pub->posted;
+    verbs_enter(flow);
+    for (int i = 0; i < flow->n_rails && verbs_is_up(flow); i++) {
+        lane_look(&flow->lanes[i], flow->channel->kick_ns);
+        under_way |= flow->lanes[i].head != flow->lanes[i].tail;
+    }
+    if (under_way)
+        verbs_watch(flow);
+    verbs_leave(flow);
+}
+
 void gpsh_verbs_kicks(struct verbs_channel *channel)
 {
-    const struct gpsh_verbs *verbs = channel->verbs;
     uint64_t now = gpsh_clock_ns();
     if (now - channel->kick_ns < LOOK_NS)
         return;
     channel->kick_ns = now;
-    for (int pe = 0; pe < verbs->env.n_pes; pe++)
-        for (int rail = 0; rail < channel->flows[pe].n_rails; rail++)
-            lane_look(&channel->flows[pe].lanes[rail], now);
+    verbs_due_run(&channel->watched, flow_look);
 }

@@ -125,7 +125,9 @@ void gpsh_verbs_lane_kill(struct verbs_lane *lane)
 {
     if (lane->failed)
         return;
-    lane->failed = true;
+    lane->failed = lane->flow->damaged = true;
+    if (!verbs_is_up(lane->flow)) // nothing was posted, and the queue pair is the handshake's
+        return;
     lane->flush_ns = gpsh_clock_ns() + VERBS_FLUSH_MS * UINT64_C(1000000);
     gpsh_verbs_qp_kill(lane->qp);
 }

@@ -156,22 +156,14 @@ static int check(const struct verbs_channel *channel, const struct gpsh_op *op)
     if ((uint32_t)op->pe >= (uint32_t)channel->verbs->env.n_pes)
         return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", op->pe,
                          channel->verbs->env.n_pes - 1);
-    int error = channel->flows[op->pe].pub->error;
+    int error = channel->base.flows[op->pe].error;
     if (error)
-        return gpsh_fail(error, "PE %d: %s", op->pe,
-                         error == GPUSHMEM_ERR_UNREACHABLE
-                             ? "not connected over verbs"
-                             : "an earlier operation towards it failed");
+        return gpsh_fail(error, "PE %d: an earlier operation towards it failed", op->pe);
     if (op->region >= GPSH_REGIONS || op->kind > GPSH_OP_PUT_SIGNAL)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "operation %d on region %d towards PE %d: neither kind nor region may be "
                          "outside its enum",
                          op->kind, op->region, op->pe);
-    if (__builtin_expect(channel->flows[op->pe].no_atomics, 0)) {
-        int status = check_atomics(&channel->flows[op->pe], op);
-        if (status)
-            return status;
-    }
     if (op->kind == GPSH_OP_AMO)
         return check_amo(op);
     if (op->kind == GPSH_OP_PUT_SIGNAL && op->signal % 8)
@@ -204,8 +196,9 @@ static bool wants_capture(const struct verbs_slot *slot)
 // block.
 static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
 {
-    bool unordered = flow->issued == flow->pub->posted && !flow->loops_used && !flow->fenced &&
-                     !flow->write_owes && !flow->repeats && flow->epoch == flow->channel->epoch &&
+    bool unordered = verbs_is_up(flow) && flow->issued == flow->pub->posted && !flow->loops_used &&
+                     !flow->fenced && !flow->write_owes && !flow->repeats &&
+                     flow->epoch == flow->channel->epoch &&
                      flow->fence_hard <= flow->pub->completed;
     return unordered && !slot->striped && slot->bytes <= flow->channel->verbs->inline_bytes &&
            flow->channel->verbs->host_heap && slot->where != VERBS_DEVICE_BUFFER &&
@@ -222,14 +215,17 @@ static bool prepare_capture(struct verbs_flow *flow, struct verbs_slot *slot)
     return capture(flow, slot);
 }
 
-static bool source_in_use(const struct verbs_slot *slot)
+// Over several rails a source that went into several blocks stays in use, too: what a lost rail had
+// of it is read again.
+static bool source_in_use(const struct verbs_flow *flow, const struct verbs_slot *slot)
 {
-    return slot->block == VERBS_NO_BLOCK && (slot->borrowed || slot->offset < slot->bytes);
+    return slot->block == VERBS_NO_BLOCK && (slot->borrowed || slot->offset < slot->bytes ||
+                                             (slot->pieces > 1 && flow->n_rails > 1));
 }
 
 static void doorbell(struct verbs_flow *flow, bool more)
 {
-    for (int i = 0; i < flow->n_rails; i++) {
+    for (int i = 0; i < flow->n_rails && verbs_has_lanes(flow); i++) {
         if (more && flow->lanes[i].count)
             gpsh_verbs_lane_hold(&flow->lanes[i]);
         else
@@ -257,7 +253,19 @@ static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t num
     doorbell(flow, slot->flags & GPSH_OP_MORE);
     if (slot->looping && gpsh_verbs_lock_needed(flow, slot))
         return GPSH_POST_URGENT;
-    return is_put(slot) && !source_in_use(slot) ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
+    slot->borrowed |= is_put(slot) && source_in_use(flow, slot);
+    return is_put(slot) && !slot->borrowed ? GPSH_POST_CAPTURED : GPSH_POST_IN_FLIGHT;
+}
+
+// The channel's first operation towards that PE: it waits for the connection like one that finds no
+// room, while this PE and that one do something else.
+static struct verbs_flow *flow_open(struct verbs_channel *channel, int pe)
+{
+    struct verbs_flow *flow = gpsh_verbs_flow_get(channel, pe);
+    if (!flow || gpsh_verbs_books_open(flow))
+        return NULL;
+    gpsh_verbs_handshake_ask(flow);
+    return flow;
 }
 
 int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
@@ -266,9 +274,21 @@ int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
     int status = check(channel, op);
     if (status)
         return status;
-    struct verbs_flow *flow = &channel->flows[op->pe];
-    return flow->pipe ? channel->verbs->staging->post(flow->pipe, op)
-                      : gpsh_verbs_flow_post(flow, op);
+    struct verbs_flow *flow = verbs_flow_at(channel, op->pe);
+    if (__builtin_expect(!flow || !flow->slots, 0)) {
+        flow = flow_open(channel, op->pe);
+        if (!flow)
+            return gpsh_last_error_code();
+    }
+    if (__builtin_expect(flow->no_atomics, 0)) {
+        status = check_atomics(flow, op);
+        if (status)
+            return status;
+    }
+    status =
+        flow->pipe ? channel->verbs->staging->post(flow->pipe, op) : gpsh_verbs_flow_post(flow, op);
+    verbs_leave(flow);
+    return status;
 }
 
 #ifdef GPSH_ASSERTS
@@ -299,9 +319,11 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
     assert(op_is_checked(flow, op));
 #endif
     uint64_t before = flow->pub->posted;
+    verbs_enter(flow);
     if (before - flow->pub->completed > flow->slot_mask)
         return gpsh_verbs_refuse(channel);
-    if (before == flow->pub->completed && __builtin_expect(verbs_told(flow), 0))
+    if (before == flow->pub->completed && __builtin_expect(verbs_told(flow), 0) &&
+        verbs_is_up(flow))
         gpsh_verbs_flow_told(flow);
     if (needs_no_work(op))
         return accept_empty(flow, op);
@@ -317,6 +339,7 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
         return flow->pub->error;
     }
     slot_order(flow, slot, before);
+    verbs_watch(flow);
     gpsh_count_add(&flow->pub->posted, 1);
     channel->base.pending++;
     return launch(flow, slot, before + 1);
@@ -333,10 +356,11 @@ int gpsh_verbs_flush(struct gpsh_channel *base)
 void gpsh_verbs_fence(struct gpsh_channel *base, int pe)
 {
     struct verbs_channel *channel = (struct verbs_channel *)base;
+    struct verbs_flow *flow = pe == GPSH_ALL_PES ? NULL : verbs_flow_at(channel, pe);
     if (pe == GPSH_ALL_PES)
         channel->epoch++;
-    else if (channel->flows[pe].pipe)
-        channel->verbs->staging->fence(channel->flows[pe].pipe);
-    else
-        channel->flows[pe].fenced = true;
+    else if (flow && flow->pipe)
+        channel->verbs->staging->fence(flow->pipe);
+    else if (flow)
+        flow->fenced = true;
 }

@@ -40,6 +40,8 @@ void gpsh_verbs_lane_forget(struct verbs_lane *lane, uint32_t end);
 bool gpsh_verbs_lane_is_flushed(struct verbs_lane *lane);
 
 // verbs_flow.c
+// Nobody waits for anything of the flow: it may be closed, unless a lane has more to do.
+void gpsh_verbs_flow_rest(struct verbs_flow *flow);
 // The flow is looked at by the channel's next progress.
 void gpsh_verbs_flow_activate(struct verbs_flow *flow);
 void gpsh_verbs_flow_advance(struct verbs_flow *flow);
@@ -163,6 +165,19 @@ static inline void verbs_copy(struct verbs_flow *flow, const struct verbs_slot *
         gpsh_verbs_gpu_copy(flow, to, from, bytes);
 }
 
+// The flow has something under way: its lanes are looked at now and then (verbs_kick.c).
+static inline void verbs_watch(struct verbs_flow *flow)
+{
+    verbs_due_add(&flow->channel->watched, &flow->watched);
+}
+
+// The channel's thread is done with the flow for now. With nothing under way it may be closed.
+static inline void verbs_leave(struct verbs_flow *flow)
+{
+    if (flow->pub->completed == flow->pub->posted && !flow->pub->error && !flow->due.listed)
+        gpsh_verbs_flow_rest(flow);
+}
+
 // Where the payload of the last request of the chain stays, if it is inline.
 static inline char *verbs_lane_inlined(const struct verbs_lane *lane, uint32_t position)
 {
@@ -245,8 +260,7 @@ static inline uint32_t verbs_packets(const struct verbs_lane *lane, const struct
 static inline bool verbs_told(const struct verbs_flow *flow)
 {
     return flow->note && (atomic_load_explicit(flow->note, memory_order_relaxed) |
-                          atomic_load_explicit(&flow->channel->verbs->peers[flow->pe].lost_rails,
-                                               memory_order_relaxed));
+                          atomic_load_explicit(&flow->peer->lost_rails, memory_order_relaxed));
 }
 
 static inline struct verbs_slot *verbs_note_slot(const struct verbs_flow *flow)

@@ -7,14 +7,11 @@
 static struct ibv_send_wr *fetching_request(struct verbs_lane *lane, struct verbs_slot *slot,
                                             uint32_t bytes, uint8_t kind)
 {
-    struct verbs_flow *flow = lane->flow;
-    struct verbs_channel *channel = flow->channel;
     size_t position = lane->head & lane->mask;
     struct ibv_send_wr *wr = verbs_lane_next(lane, slot, kind);
-    wr->sg_list->addr =
-        (uintptr_t)&channel->results[(size_t)flow->pe * (lane->mask + 1) + position];
+    wr->sg_list->addr = (uintptr_t)&lane->results[position];
     wr->sg_list->length = bytes;
-    wr->sg_list->lkey = channel->results_mr[lane->rail]->lkey;
+    wr->sg_list->lkey = lane->results_key;
     return wr;
 }
 

@@ -52,14 +52,16 @@ static bool query(struct verbs_lane *lane, struct ibv_qp_attr *attr)
     return told || expected;
 }
 
-// The lane that is asked about, or NULL: there is none.
+// The lane that is asked about, or NULL: there is none. The asker's end may be up, and this one not
+// have heard of it yet: the caller holds the lock.
 static struct verbs_lane *lane_of(const struct gpsh_verbs *verbs, int pe, uint32_t question)
 {
     uint32_t channel = question & 0xffff, rail = question >> 16 & 0xff;
     if (channel >= (uint32_t)verbs->env.channels || rail >= verbs->n_rails ||
         question != verbs_question(channel, rail))
         return NULL;
-    return &verbs->channels[channel].flows[pe].lanes[rail];
+    struct verbs_flow *flow = verbs_flow_at(&verbs->channels[channel], pe);
+    return flow && rail < flow->n_rails && flow->lanes[rail].qp ? &flow->lanes[rail] : NULL;
 }
 
 // A NIC that forgets the number of a queue pair in error has no answer, nor has a queue pair that
@@ -69,7 +71,7 @@ static uint32_t answer_of(const struct gpsh_verbs *verbs, int pe, const struct v
 {
     struct verbs_lane *lane = lane_of(verbs, pe, asked->question);
     struct ibv_qp_attr now;
-    if (!asked->known || !query(lane, &now) || now.qp_state != IBV_QPS_ERR)
+    if (!asked->known || !lane || !query(lane, &now) || now.qp_state != IBV_QPS_ERR)
         return 0;
     uint32_t psn = now.rq_psn & (VERBS_PSNS - 1);
     if (psn != asked->psn || (asked->failed && !psn))
@@ -91,6 +93,19 @@ static void end_qp(struct verbs_lane *lane, struct verbs_asked *asked)
     gpsh_verbs_qp_kill(lane->qp);
 }
 
+static void settle(struct verbs_answerer *answerer, int pe, uint32_t question,
+                   struct verbs_asked *asked)
+{
+    struct gpsh_verbs *verbs = answerer->verbs;
+    pthread_mutex_lock(&verbs->queue_pairs);
+    if (!asked->ended)
+        end_qp(lane_of(verbs, pe, question), asked);
+    else
+        atomic_store(&answerer->answers[pe],
+                     (uint64_t)question << 32 | answer_of(verbs, pe, asked));
+    pthread_mutex_unlock(&verbs->queue_pairs);
+}
+
 static void look(struct verbs_answerer *answerer, int pe)
 {
     uint32_t question = (uint32_t)atomic_load(&answerer->questions[pe]);
@@ -99,11 +114,8 @@ static void look(struct verbs_answerer *answerer, int pe)
         *asked = (struct verbs_asked){.question = question};
     else if (!question || atomic_load(&answerer->answers[pe]) >> 32 == question)
         return;
-    else if (!asked->ended)
-        end_qp(lane_of(answerer->verbs, pe, question), asked);
     else
-        atomic_store(&answerer->answers[pe],
-                     (uint64_t)question << 32 | answer_of(answerer->verbs, pe, asked));
+        settle(answerer, pe, question, asked);
 }
 
 // False when it is time to stop.
@@ -127,8 +139,9 @@ static void *run(void *arg)
 {
     struct verbs_answerer *answerer = arg;
     while (rest(answerer))
-        for (int pe = 0; pe < answerer->verbs->env.n_pes; pe++)
-            look(answerer, pe);
+        for (const struct verbs_peer *peer = atomic_load(&answerer->verbs->newest); peer;
+             peer = peer->next)
+            look(answerer, peer->pe);
     return NULL;
 }
 

@@ -24,7 +24,8 @@ enum {
     REGION_SIZE = 8,
     REGION_BYTES = 16,
     HEADER_TOTAL = HEADER_REGIONS + GPSH_VERBS_REGIONS * REGION_BYTES,
-    HEADER_BYTES = HEADER_TOTAL + 8,
+    HEADER_SECRET = HEADER_TOTAL + 8,
+    HEADER_BYTES = HEADER_SECRET + 8,
     RAIL_LID = 0,
     RAIL_ETHERNET = 2,
     RAIL_MTU = 3,
@@ -37,7 +38,8 @@ enum {
     RAIL_NEEDS_GRH = 10,
     RAIL_PSN_SEED = 12,
     RAIL_RKEYS = 16,
-    RAIL_BYTES = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
+    RAIL_DATAGRAMS = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
+    RAIL_BYTES = RAIL_DATAGRAMS + 4,
     GID_BYTES = 16,
     IB_KINDS = 1 << GPSH_VERBS_GID_IB | 1 << GPSH_VERBS_GID_IB_ROUTED,
     GID_FLID = 4,    // of a site-local GID: two bytes, before those of the subnet
@@ -63,17 +65,12 @@ static uint64_t get_number(const unsigned char *from, int bytes)
     return value;
 }
 
-static size_t qpns_at(const struct gpsh_verbs_blob *blob)
+size_t gpsh_verbs_blob_bytes(const struct gpsh_verbs_blob *blob)
 {
     size_t gids = 0;
     for (uint32_t i = 0; i < blob->n_rails; i++)
         gids += (size_t)__builtin_popcount(blob->rails[i].gid_kinds);
     return HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES + gids * GID_BYTES;
-}
-
-size_t gpsh_verbs_blob_bytes(const struct gpsh_verbs_blob *blob)
-{
-    return qpns_at(blob) + (size_t)blob->n_pes * blob->n_channels * blob->n_rails * 4;
 }
 
 struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots,
@@ -103,6 +100,7 @@ static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *t
     to[RAIL_GID_KINDS] = rail->gid_kinds;
     to[RAIL_NEEDS_GRH] = rail->needs_grh;
     put_number(to + RAIL_PSN_SEED, rail->psn_seed, 4);
+    put_number(to + RAIL_DATAGRAMS, rail->datagrams, 4);
 }
 
 static unsigned char *write_gids(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
@@ -130,29 +128,12 @@ void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
                    8);
     }
     put_number(header + HEADER_TOTAL, gpsh_verbs_blob_bytes(blob), 8);
+    put_number(header + HEADER_SECRET, blob->secret, 8);
     unsigned char *gids = header + HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
     for (uint32_t i = 0; i < blob->n_rails; i++) {
         write_rail(&blob->rails[i], header + HEADER_BYTES + i * RAIL_BYTES);
         gids = write_gids(&blob->rails[i], gids);
     }
-}
-
-static size_t qpn_offset(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
-                         uint32_t rail)
-{
-    return (((size_t)pe * blob->n_channels + channel) * blob->n_rails + rail) * 4;
-}
-
-void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe,
-                             uint32_t channel, uint32_t rail, uint32_t qpn)
-{
-    put_number((unsigned char *)to + qpns_at(blob) + qpn_offset(blob, pe, channel, rail), qpn, 4);
-}
-
-uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
-                             uint32_t rail)
-{
-    return (uint32_t)get_number(blob->qpns + qpn_offset(blob, pe, channel, rail), 4);
 }
 
 static int bad(const char *field, uint64_t value, const char *allowed)
@@ -209,13 +190,13 @@ static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
 static int parse_header(const unsigned char *header, size_t size, struct gpsh_verbs_blob *out)
 {
     if (size < HEADER_BYTES)
-        return bad("a size of", size, "104 bytes and more");
+        return bad("a size of", size, "112 bytes and more");
     uint64_t magic = get_number(header + HEADER_MAGIC, 4),
              version = get_number(header + HEADER_VERSION, 4);
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", version, "7");
+        return bad("version", version, "8");
     out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
     out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
     out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);
@@ -228,6 +209,9 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
         return bad("number of channels", out->n_channels, "1 to 4096");
     if (out->n_rails < 1 || out->n_rails > GPSH_VERBS_MAX_RAILS)
         return bad("number of rails", out->n_rails, "1 to 8");
+    out->secret = get_number(header + HEADER_SECRET, 8);
+    if (!out->secret)
+        return bad("secret", 0, "not 0");
     int status = parse_regions(header + HEADER_REGIONS, out);
     if (status)
         return status;
@@ -251,6 +235,7 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
     rail->gid_kinds = from[RAIL_GID_KINDS];
     rail->needs_grh = from[RAIL_NEEDS_GRH];
     rail->psn_seed = (uint32_t)get_number(from + RAIL_PSN_SEED, 4);
+    rail->datagrams = (uint32_t)get_number(from + RAIL_DATAGRAMS, 4);
     uint32_t kinds = rail->ethernet ? 0xffu & ~IB_KINDS : IB_KINDS;
     if (rail->ethernet > 1)
         return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
@@ -275,6 +260,8 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
         return bad("need of a GRH", rail->needs_grh, "0 or 1");
     if (!rail->ethernet && !rail->lid)
         return bad("LID", 0, "not 0");
+    if (rail->datagrams < 2 || rail->datagrams > MAX_QPN) // 0 and 1 are the management queue pairs
+        return bad("QP number", rail->datagrams, "2 to 16777215");
     return 0;
 }
 
@@ -304,31 +291,16 @@ static int parse_rails(const unsigned char *header, size_t size, struct gpsh_ver
         status = bad("a size of", size, "what its counts of PEs, channels, rails and GIDs make");
     for (uint32_t i = 0; !status && i < out->n_rails; i++)
         status = parse_gids(&at, &out->rails[i]);
-    out->qpns = at;
     return status;
 }
 
-static int check_qpns(const struct gpsh_verbs_blob *blob, uint32_t my_pe)
-{
-    for (uint32_t c = 0; c < blob->n_channels && my_pe < blob->n_pes; c++)
-        for (uint32_t i = 0; i < blob->n_rails; i++) {
-            uint32_t qpn = gpsh_verbs_blob_qpn(blob, my_pe, c, i);
-            if (qpn < 2 || qpn > MAX_QPN) // 0 and 1 are the management queue pairs
-                return bad("QP number", qpn, "2 to 16777215");
-        }
-    return 0;
-}
-
-int gpsh_verbs_blob_parse(const void *bytes, size_t size, uint32_t my_pe,
-                          struct gpsh_verbs_blob *out)
+int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out)
 {
     struct gpsh_verbs_blob blob = {0};
     const unsigned char *header = bytes;
     int status = parse_header(header, size, &blob);
     if (!status)
         status = parse_rails(header, size, &blob);
-    if (!status)
-        status = check_qpns(&blob, my_pe);
     if (!status)
         *out = blob;
     return status;

@@ -3,8 +3,8 @@
 // gpsh_verbs_blob_parse checks every field before anything is used, and calls no verbs.
 //
 // Layout, little-endian: header, n_rails rails, then their GIDs of 16 bytes each (of each rail
-// those of its gid_kinds, from the lowest bit on), then the QP numbers [n_pes][n_channels][n_rails]
-// of 4 bytes each, where the first index is the PE that is to use them.
+// those of its gid_kinds, from the lowest bit on). Its size does not depend on the number of PEs:
+// the numbers of queue pairs are exchanged by datagrams when a connection is wanted.
 #ifndef GPSH_VERBS_BLOB_H
 #define GPSH_VERBS_BLOB_H
 
@@ -17,7 +17,7 @@ enum {
     GPSH_VERBS_MAX_RAILS = 8,
     GPSH_VERBS_MAX_CHANNELS = 4096,
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
-    GPSH_VERBS_BLOB_VERSION = 7,
+    GPSH_VERBS_BLOB_VERSION = 8,
     GPSH_VERBS_ADDRESS_TEXT = 48,
     // the mailboxes (verbs_staging.h), a region like the others to the NICs
     GPSH_VERBS_STAGE = GPSH_REGIONS,
@@ -55,12 +55,13 @@ struct gpsh_verbs_blob_rail {
     uint8_t mtu;      // enum ibv_mtu
     uint8_t reads_in; // reads and atomics one QP accepts
     uint8_t port;
-    uint8_t atomics;   // enum gpsh_verbs_atomics
-    uint8_t in_order;  // writes that arrive there are placed as they were posted
-    uint8_t apart;     // writes to the heap and to its words take different ways there
-    uint8_t gid_kinds; // bits: the kinds that it has
-    uint8_t needs_grh; // its InfiniBand port takes packets with a global route header only
-    uint32_t psn_seed; // what its queue pairs' first packet numbers are made of
+    uint8_t atomics;    // enum gpsh_verbs_atomics
+    uint8_t in_order;   // writes that arrive there are placed as they were posted
+    uint8_t apart;      // writes to the heap and to its words take different ways there
+    uint8_t gid_kinds;  // bits: the kinds that it has
+    uint8_t needs_grh;  // its InfiniBand port takes packets with a global route header only
+    uint32_t psn_seed;  // what its queue pairs' first packet numbers are made of
+    uint32_t datagrams; // number of the queue pair that takes datagrams
 };
 
 struct gpsh_verbs_blob {
@@ -68,8 +69,9 @@ struct gpsh_verbs_blob {
     uint32_t slots, slot_bytes; // of each mailbox; 0, 0: there are none
     uint32_t serves;            // bits of enum gpsh_verbs_serves; 0: no mailboxes
     uint64_t bases[GPSH_VERBS_REGIONS], region_bytes[GPSH_VERBS_REGIONS]; // an empty region is 0, 0
+    // Random, and in every datagram that it accepts: only PEs of the job know it. Not 0.
+    uint64_t secret;
     struct gpsh_verbs_blob_rail rails[GPSH_VERBS_MAX_RAILS];
-    const unsigned char *qpns; // inside the blob
 };
 
 // Size of the blob, by its counts and its rails' kinds of GIDs.
@@ -82,20 +84,12 @@ struct gpsh_verbs_stage_layout {
 struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_t slots,
                                                        uint32_t slot_bytes);
 
-// Writes everything but the QP numbers, which gpsh_verbs_blob_set_qpn writes. `to` holds
-// gpsh_verbs_blob_bytes(...).
+// `to` holds gpsh_verbs_blob_bytes(...).
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to);
-void gpsh_verbs_blob_set_qpn(const struct gpsh_verbs_blob *blob, void *to, uint32_t pe,
-                             uint32_t channel, uint32_t rail, uint32_t qpn);
 
 // 0, or GPUSHMEM_ERR_PEER_DATA with a sentence about the field that is wrong; *out is untouched
-// then. Of the QP numbers only those for `my_pe` are looked at: those of all PEs would be the
-// square of their number.
-int gpsh_verbs_blob_parse(const void *bytes, size_t size, uint32_t my_pe,
-                          struct gpsh_verbs_blob *out);
-// For the `my_pe` that the blob was parsed for.
-uint32_t gpsh_verbs_blob_qpn(const struct gpsh_verbs_blob *blob, uint32_t pe, uint32_t channel,
-                             uint32_t rail);
+// then.
+int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out);
 
 // The kind of a GID that is not 0. roce: 0 InfiniBand, else the version.
 enum gpsh_verbs_gid_kind gpsh_verbs_gid_kind(const uint8_t gid[16], int roce);

@@ -323,6 +323,7 @@ void gpsh_verbs_rails_close(struct gpsh_verbs *verbs)
         for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
             if (rail->mrs[r])
                 ibv_dereg_mr(rail->mrs[r]);
+        gpsh_verbs_datagrams_close(rail);
         if (rail->pd)
             ibv_dealloc_pd(rail->pd);
         if (rail->context)

@@ -21,14 +21,17 @@ static void lane_fatal(struct verbs_lane *lane)
 static void rail_fatal(struct gpsh_verbs *verbs, int rail)
 {
     for (int c = 0; c < verbs->env.channels; c++)
-        for (int pe = 0; pe < verbs->env.n_pes; pe++)
-            lane_fatal(&verbs->channels[c].lanes[pe * verbs->n_rails + rail]);
+        for (int pe = 0; pe < verbs->env.n_pes; pe++) {
+            struct verbs_flow *flow = verbs_flow_at(&verbs->channels[c], pe);
+            if (flow && rail < flow->n_rails)
+                lane_fatal(&flow->lanes[rail]);
+        }
 }
 
 void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    atomic_store(&verbs->peers[pe].lost, true);
+    atomic_store(&verbs->lost[pe], 1);
     for (int c = 0; c < verbs->env.channels; c++)
         atomic_store(&verbs->channels[c].fatal, true);
 }
@@ -42,6 +45,11 @@ static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_ev
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
         lane = event->element.qp->qp_context;
+        if (!lane) { // that of the datagrams
+            gpsh_verbs_datagrams_broken(&verbs->rails[rail]);
+            gpsh_verbs_handshakes_wake(verbs);
+            break;
+        }
         GPSH_LOG(WARN, "verbs", "%s: %s on the queue pair with PE %d; it is given up", name, what,
                  lane->flow->pe);
         lane_fatal(lane);

@@ -8,7 +8,7 @@
 #include "transports/verbs/setup/verbs_setup.h"
 
 // What staging adds to the line below.
-static const char *staging_text(const struct gpsh_verbs *verbs, const struct verbs_peer *peer)
+static const char *staging_text(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *peer)
 {
     static const char *const here[] = {"", ", large pieces of this PE's heap staged",
                                        ", this PE's heap staged"};
@@ -16,29 +16,50 @@ static const char *staging_text(const struct gpsh_verbs *verbs, const struct ver
                                                  : here[verbs->stage.mode];
 }
 
-// "rxe0:1 10.1.0.1 -> 10.1.0.2, qpn 17, mtu 4096, 2 rails (+ rxe2:1)"
+// What a peer has published, as it was checked before.
+static bool published(const struct gpsh_verbs *verbs, int pe, struct gpsh_verbs_blob *blob)
+{
+    size_t bytes;
+    if (!verbs->blobs[pe])
+        return false;
+    memcpy(&bytes, verbs->blobs[pe], sizeof bytes);
+    return !gpsh_verbs_blob_parse(verbs->blobs[pe] + sizeof bytes, bytes, blob);
+}
+
+static void addresses(const struct verbs_rail *rail, const struct gpsh_verbs_blob_rail *remote,
+                      char own[GPSH_VERBS_ADDRESS_TEXT], char theirs[GPSH_VERBS_ADDRESS_TEXT])
+{
+    uint32_t common = rail->gid_kinds & remote->gid_kinds;
+    if (rail->ethernet && common) {
+        gpsh_verbs_gid_text(rail->gids[verbs_best_kind(common)].gid.raw, own);
+        gpsh_verbs_gid_text(remote->gids[verbs_best_kind(common)], theirs);
+    } else {
+        snprintf(own, GPSH_VERBS_ADDRESS_TEXT, "LID %u", rail->lid);
+        snprintf(theirs, GPSH_VERBS_ADDRESS_TEXT, "LID %u", remote->lid);
+    }
+}
+
+// "rxe0:1 10.1.0.1 -> 10.1.0.2, mtu 4096, 2 rails (+ rxe2:1)"
 void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
 {
     const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    const struct verbs_peer *peer = &verbs->peers[pe];
     const struct verbs_rail *rail = &verbs->rails[0];
-    char own[GPSH_VERBS_ADDRESS_TEXT];
-    if (!peer->connected) {
+    struct gpsh_verbs_blob blob;
+    char own[GPSH_VERBS_ADDRESS_TEXT], theirs[GPSH_VERBS_ADDRESS_TEXT];
+    if (!published(verbs, pe, &blob)) {
         snprintf(line, bytes, "not connected");
         return;
     }
-    if (rail->ethernet)
-        gpsh_verbs_gid_text(rail->gids[peer->gid_kind].gid.raw, own);
-    else
-        snprintf(own, sizeof own, "LID %u", rail->lid);
-    int used =
-        snprintf(line, bytes, "%s %s -> %s, qpn %u, mtu %d%s%s, %d rail%s", rail->name, own,
-                 peer->address, verbs->channels[0].flows[pe].lanes[0].qp->qp_num, 128 << peer->mtu,
-                 verbs->channels[0].flows[pe].lanes[0].loose ? ", reads keep the order" : "",
-                 staging_text(verbs, peer), peer->n_rails, peer->n_rails > 1 ? "s" : "");
-    for (int i = 1; i < peer->n_rails && used > 0 && (size_t)used < bytes; i++)
+    int n_rails = (int)(blob.n_rails < verbs->n_rails ? blob.n_rails : verbs->n_rails);
+    int mtu = blob.rails[0].mtu < rail->mtu ? blob.rails[0].mtu : (int)rail->mtu;
+    addresses(rail, &blob.rails[0], own, theirs);
+    int used = snprintf(
+        line, bytes, "%s %s -> %s, mtu %d%s%s, %d rail%s", rail->name, own, theirs, 128 << mtu,
+        gpsh_verbs_may_misplace(verbs, &blob.rails[0]) ? ", reads keep the order" : "",
+        staging_text(verbs, &blob), n_rails, n_rails > 1 ? "s" : "");
+    for (int i = 1; i < n_rails && used > 0 && (size_t)used < bytes; i++)
         used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
-                         verbs->rails[i].name, i == peer->n_rails - 1 ? ")" : "");
+                         verbs->rails[i].name, i == n_rails - 1 ? ")" : "");
 }
 
 struct text {

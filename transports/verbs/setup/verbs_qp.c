@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Queue pairs: created for every (peer, channel, rail) before the blob is published, connected when
-// the peer's blob is read. A channel's own memory (books, chains, bounce buffer, results) is made
-// here too.
+// Queue pairs of lanes: created and connected in a handshake.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 
 #include "transports/verbs/setup/verbs_setup.h"
-
-static uint32_t power_of_two(uint32_t least)
-{
-    uint32_t value = 1;
-    while (value < least)
-        value *= 2;
-    return value;
-}
 
 // Each side knows both ends' QP numbers and seeds. The finaliser of MurmurHash3 mixes them.
 static uint32_t first_psn(uint32_t qpn, uint32_t seed)
@@ -25,35 +15,16 @@ static uint32_t first_psn(uint32_t qpn, uint32_t seed)
     return (mixed ^ mixed >> 16) & 0xffffff;
 }
 
-static int no_memory(const char *what)
-{
-    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the %s of a verbs channel", what);
-}
-
-static int create_cq(struct gpsh_verbs *verbs, struct verbs_cq *cq, const struct verbs_rail *rail)
-{
-    uint64_t wanted = (uint64_t)verbs->sq_depth * (uint64_t)verbs->env.n_pes;
-    uint64_t most = rail->max_cqe < VERBS_CQ_MOST ? (uint64_t)rail->max_cqe : VERBS_CQ_MOST;
-    cq->depth = (uint32_t)(wanted < most ? wanted : most);
-    cq->cq = ibv_create_cq(rail->context, (int)cq->depth, NULL, NULL, 0);
-    if (cq->cq)
-        return 0;
-    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                     "%s cannot create a completion queue of %u entries (%s): raise "
-                     "`ulimit -l`, or lower GPUSHMEM_CONTEXTS",
-                     rail->name, cq->depth, strerror(errno));
-}
-
 // Asks for less inline room until the device agrees: many report no limit beforehand.
-static struct ibv_qp *try_create(struct verbs_rail *rail, struct ibv_qp_init_attr *init)
+static struct ibv_qp *try_create(struct verbs_rail *rail, struct ibv_qp_init_attr *init,
+                                 uint32_t *inlined)
 {
     for (;;) {
         struct ibv_qp_init_attr attempt = *init;
         struct ibv_qp *qp = ibv_create_qp(rail->pd, &attempt);
         if (qp) {
             uint32_t granted = attempt.cap.max_inline_data;
-            rail->max_inline =
-                granted < init->cap.max_inline_data ? granted : init->cap.max_inline_data;
+            *inlined = granted < init->cap.max_inline_data ? granted : init->cap.max_inline_data;
             return qp;
         }
         if (errno != EINVAL || !init->cap.max_inline_data)
@@ -62,37 +33,35 @@ static struct ibv_qp *try_create(struct verbs_rail *rail, struct ibv_qp_init_att
     }
 }
 
-static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
+static int cannot_create(const struct verbs_rail *rail, uint32_t depth)
 {
-    struct verbs_rail *rail = &verbs->rails[lane->rail];
-    uint32_t inlined = (uint32_t)verbs->env.settings->verbs_inline;
-    struct ibv_qp_init_attr init = {
-        .qp_context = lane,
-        .send_cq = lane->cq->cq,
-        .recv_cq = lane->cq->cq,
-        .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = lane->depth,
-                .max_recv_wr = 1,
-                .max_send_sge = 1,
-                .max_recv_sge = 1,
-                .max_inline_data = inlined < VERBS_SIGNAL_BYTES ? VERBS_SIGNAL_BYTES : inlined},
-    };
-    lane->qp = try_create(rail, &init);
-    if (!lane->qp)
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                         "%s cannot create a queue pair with %u send entries (%s): raise "
-                         "`ulimit -l`, or lower GPUSHMEM_CONTEXTS",
-                         rail->name, lane->depth, strerror(errno));
-    lane->inline_stride = rail->max_inline;
-    if (rail->max_inline < verbs->inline_bytes)
-        verbs->inline_bytes = rail->max_inline;
+    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                     "%s cannot create a queue pair with %u send entries (%s): raise "
+                     "`ulimit -l`, or lower GPUSHMEM_CONTEXTS",
+                     rail->name, depth, strerror(errno));
+}
+
+static struct ibv_qp_init_attr attributes(uint32_t depth, struct ibv_cq *cq, uint32_t inlined)
+{
+    return (struct ibv_qp_init_attr){.send_cq = cq,
+                                     .recv_cq = cq,
+                                     .qp_type = IBV_QPT_RC,
+                                     .cap = {.max_send_wr = depth,
+                                             .max_recv_wr = 1,
+                                             .max_send_sge = 1,
+                                             .max_recv_sge = 1,
+                                             .max_inline_data = inlined}};
+}
+
+static int to_init(const struct gpsh_verbs *verbs, const struct verbs_rail *rail, struct ibv_qp *qp)
+{
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
         .pkey_index = (uint16_t)verbs->env.settings->verbs_pkey_index,
         .port_num = rail->port,
         .qp_access_flags = gpsh_verbs_remote_access(rail),
     };
-    int error = ibv_modify_qp(lane->qp, &attr,
+    int error = ibv_modify_qp(qp, &attr,
                               IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     return error ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                              "%s rejects a queue pair's first settings (%s): is "
@@ -102,136 +71,51 @@ static int create_qp(struct gpsh_verbs *verbs, struct verbs_lane *lane)
                  : 0;
 }
 
-static int create_chain(struct gpsh_verbs *verbs, struct verbs_lane *lane)
+// What a device refuses is told at init, not in the middle of a run.
+int gpsh_verbs_qp_try(struct gpsh_verbs *verbs, struct verbs_rail *rail)
 {
-    lane->limit = verbs->chain_limit;
-    // One that may be posted again by another lane stays until it is complete.
-    uint32_t kept = verbs->n_rails > 1 ? lane->mask + 1 : power_of_two(lane->limit);
-    lane->inline_mask = kept - 1;
-    lane->wrs = calloc(lane->limit, sizeof *lane->wrs);
-    lane->sges = calloc(lane->limit, sizeof *lane->sges);
-    lane->inlined = calloc(kept, lane->inline_stride ? lane->inline_stride : 1);
-    if (!lane->wrs || !lane->sges || !lane->inlined)
-        return no_memory("work requests");
-    for (uint32_t i = 0; i < lane->limit; i++) {
-        lane->wrs[i].sg_list = &lane->sges[i];
-        lane->wrs[i].next = i + 1 < lane->limit ? &lane->wrs[i + 1] : NULL;
-    }
-    return 0;
-}
-
-static int create_lane(struct gpsh_verbs *verbs, struct verbs_channel *channel,
-                       struct verbs_flow *flow, int rail)
-{
-    struct verbs_lane *lane = &flow->lanes[rail];
-    lane->flow = flow;
-    lane->rail = (uint8_t)rail;
-    lane->id = (uint32_t)(lane - channel->lanes);
-    lane->cq = &channel->cqs[rail];
-    lane->depth = verbs->sq_depth;
-    lane->mask = power_of_two(lane->depth) - 1;
-    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
-        lane->lkeys[r] = verbs->rails[rail].mrs[r] ? verbs->rails[rail].mrs[r]->lkey : 0;
-    lane->wqes = gpsh_lines_alloc(lane->mask + 1, sizeof *lane->wqes);
-    if (!lane->wqes)
-        return no_memory("send queue's books");
-    int status = create_qp(verbs, lane);
-    return status ? status : create_chain(verbs, lane);
-}
-
-static int create_flow(struct gpsh_verbs *verbs, struct verbs_channel *channel, int pe)
-{
-    struct verbs_flow *flow = &channel->flows[pe];
-    flow->pub = &channel->base.flows[pe];
-    flow->pub->error = GPUSHMEM_ERR_UNREACHABLE; // until it is connected
-    flow->channel = channel;
-    flow->lanes = &channel->lanes[pe * verbs->n_rails];
-    flow->pe = pe;
-    flow->n_rails = verbs->n_rails;
-    flow->cached_word = UINT64_MAX;
-    flow->slot_mask = power_of_two(verbs->sq_depth) - 1;
-    flow->slots = gpsh_lines_alloc(flow->slot_mask + 2, sizeof *flow->slots);
-    if (!flow->slots)
-        return no_memory("flows");
-    int status = 0;
-    for (int rail = 0; !status && rail < verbs->n_rails; rail++)
-        status = create_lane(verbs, channel, flow, rail);
+    uint32_t inlined = (uint32_t)verbs->env.settings->verbs_inline;
+    struct ibv_cq *cq = ibv_create_cq(rail->context, 1, NULL, NULL, 0);
+    if (!cq)
+        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                         "%s cannot create a completion queue of 1 entries (%s): raise "
+                         "`ulimit -l`, or lower GPUSHMEM_CONTEXTS",
+                         rail->name, strerror(errno));
+    struct ibv_qp_init_attr init = attributes(
+        verbs->sq_depth, cq, inlined < VERBS_SIGNAL_BYTES ? VERBS_SIGNAL_BYTES : inlined);
+    struct ibv_qp *qp = try_create(rail, &init, &rail->max_inline);
+    int status = qp ? to_init(verbs, rail, qp) : cannot_create(rail, verbs->sq_depth);
+    if (qp)
+        ibv_destroy_qp(qp);
+    ibv_destroy_cq(cq);
+    if (rail->max_inline < verbs->inline_bytes)
+        verbs->inline_bytes = rail->max_inline;
     return status;
 }
 
-static int create_results(struct gpsh_verbs *verbs, struct verbs_channel *channel)
+int gpsh_verbs_lane_create(struct verbs_lane *lane)
 {
-    size_t words = (size_t)verbs->env.n_pes * power_of_two(verbs->sq_depth);
-    channel->results_bytes = (words * sizeof(uint64_t) + 4095) / 4096 * 4096;
-    channel->results = aligned_alloc(4096, channel->results_bytes);
-    if (!channel->results)
-        return no_memory("atomics' results");
-    memset(channel->results, 0, channel->results_bytes);
-    struct gpsh_region region = {(char *)channel->results, channel->results_bytes, GPSH_MEMORY_HOST,
-                                 -1, -1};
-    for (int i = 0; i < verbs->n_rails; i++) {
-        channel->results_mr[i] =
-            gpsh_verbs_register(verbs, &verbs->rails[i], &region, IBV_ACCESS_LOCAL_WRITE, NULL);
-        if (!channel->results_mr[i])
-            return gpsh_last_error_code();
-    }
-    return 0;
+    struct gpsh_verbs *verbs = lane->flow->channel->verbs;
+    struct verbs_rail *rail = &verbs->rails[lane->rail];
+    struct ibv_qp_init_attr init = attributes(lane->depth, lane->cq->cq, rail->max_inline);
+    init.qp_context = lane;
+    struct ibv_qp *qp = ibv_create_qp(rail->pd, &init);
+    if (!qp)
+        return cannot_create(rail, lane->depth);
+    pthread_mutex_lock(&verbs->queue_pairs);
+    lane->qp = qp;
+    pthread_mutex_unlock(&verbs->queue_pairs);
+    return to_init(verbs, rail, qp);
 }
 
-// On failure the caller destroys the channel, whatever was made of it.
-int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *channel)
+void gpsh_verbs_lane_destroy(struct verbs_lane *lane)
 {
-    size_t n_pes = (size_t)verbs->env.n_pes;
-    channel->verbs = verbs;
-    channel->base.ops = verbs->base.ops;
-    channel->base.transport = &verbs->base;
-    bool has_flows = gpsh_flows_open(&channel->base, &verbs->env, (int)(channel - verbs->channels));
-    channel->flows = gpsh_lines_alloc(n_pes, sizeof *channel->flows);
-    channel->lanes = gpsh_lines_alloc(n_pes * verbs->n_rails, sizeof *channel->lanes);
-    if (!has_flows || !channel->flows || !channel->lanes)
-        return no_memory("flows");
-    int status = 0;
-    for (int rail = 0; !status && rail < verbs->n_rails; rail++)
-        status = create_cq(verbs, &channel->cqs[rail], &verbs->rails[rail]);
-    for (int pe = 0; !status && pe < verbs->env.n_pes; pe++)
-        status = create_flow(verbs, channel, pe);
-    if (!status)
-        status = create_results(verbs, channel);
-    return status ? status : gpsh_verbs_bounce_create(verbs, &channel->bounce);
-}
-
-static void destroy_lane(struct verbs_lane *lane)
-{
-    free(lane->doubt);
+    pthread_mutex_t *lock = &lane->flow->channel->verbs->queue_pairs;
+    pthread_mutex_lock(lock);
     if (lane->qp)
         ibv_destroy_qp(lane->qp);
-    free(lane->wqes);
-    free(lane->wrs);
-    free(lane->sges);
-    free(lane->inlined);
-}
-
-void gpsh_verbs_channel_destroy(struct verbs_channel *channel)
-{
-    struct gpsh_verbs *verbs = channel->verbs;
-    if (!verbs) // never created
-        return;
-    for (int i = 0; channel->lanes && i < verbs->env.n_pes * verbs->n_rails; i++)
-        destroy_lane(&channel->lanes[i]);
-    for (int i = 0; channel->flows && i < verbs->env.n_pes; i++)
-        free(channel->flows[i].slots);
-    for (int rail = 0; rail < verbs->n_rails; rail++)
-        if (channel->cqs[rail].cq)
-            ibv_destroy_cq(channel->cqs[rail].cq);
-    gpsh_verbs_bounce_destroy(&channel->bounce);
-    for (int rail = 0; rail < verbs->n_rails; rail++)
-        if (channel->results_mr[rail])
-            ibv_dereg_mr(channel->results_mr[rail]);
-    free(channel->results);
-    gpsh_flows_close(&channel->base);
-    free(channel->flows);
-    free(channel->lanes);
-    memset(channel, 0, sizeof *channel);
+    lane->qp = NULL;
+    pthread_mutex_unlock(lock);
 }
 
 static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
@@ -283,12 +167,12 @@ static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t rea
                : 0;
 }
 
-int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
-                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn,
-                            enum ibv_mtu mtu)
+int gpsh_verbs_lane_connect(struct verbs_lane *lane, uint32_t remote_qpn)
 {
-    uint8_t reads_out = verbs->rails[lane->rail].reads_out;
-    memcpy(lane->rkeys, remote->rkeys, sizeof remote->rkeys);
+    struct gpsh_verbs *verbs = lane->flow->channel->verbs;
+    const struct gpsh_verbs_blob_rail *remote = &lane->flow->peer->blob.rails[lane->rail];
+    uint8_t own = verbs->rails[lane->rail].mtu, reads_out = verbs->rails[lane->rail].reads_out;
+    enum ibv_mtu mtu = (enum ibv_mtu)(own < remote->mtu ? own : remote->mtu);
     lane->first_psn = first_psn(lane->qp->qp_num, verbs->rails[lane->rail].psn_seed);
     lane->packet_bytes = 128u << mtu;
     int status = to_rtr(verbs, lane, remote, remote_qpn, mtu);

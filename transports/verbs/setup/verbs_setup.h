@@ -4,13 +4,16 @@
 //
 //   rail    one port of one NIC of this PE. Rail i of a PE talks to rail i of every other PE.
 //   lane    the RC queue pair of one (channel, peer, rail), with the books of its send queue and
-//   the chain of work
-//           requests that is being built for it.
+//           the chain of work requests that is being built for it.
 //   flow    the lanes of one channel towards one peer, and a ring of slots: the operations accepted
-//   and not complete,
-//           in posting order. Slots before `issued` have all their work requests in a send queue
-//           (or are in a compare-and-swap loop); the rest wait for room or for order, and
-//           progress() issues them.
+//           and not complete, in posting order. Slots before `issued` have all their work requests
+//           in a send queue (or are in a compare-and-swap loop); the rest wait for room, for order,
+//           or for the connection, and progress() issues them.
+//
+// Nothing is made for a peer before something is sent to it, or comes from it: of what there is for
+// each PE at init are tables of pointers. The first operation of a channel towards a peer makes the
+// flow and its books, and asks a thread (verbs_handshake.c) to connect it; the peer's thread makes
+// its end of the queue pairs, without books.
 //
 // Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is
 // the atomics: a NIC that reports IBV_ATOMIC_HCA is atomic only against itself, and mixing its
@@ -32,11 +35,11 @@
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"
 #include "transports/verbs/setup/verbs_due.h"
+#include "transports/verbs/setup/verbs_message.h"
 
 // Values of settings.def that are words.
 enum gpsh_verbs_order { GPSH_VERBS_ORDER_AUTO, GPSH_VERBS_ORDER_QUEUE, GPSH_VERBS_ORDER_STRICT };
 enum gpsh_data_direct { GPSH_DATA_DIRECT_AUTO, GPSH_DATA_DIRECT_OFF };
-enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };
 enum gpsh_dmabuf_policy { GPSH_DMABUF_AUTO, GPSH_DMABUF_OFF, GPSH_DMABUF_REQUIRE };
 
 enum {
@@ -85,6 +88,7 @@ struct verbs_rail {
     struct verbs_gid gids[GPSH_VERBS_GID_KINDS]; // of each kind the first in the port's table
     uint8_t gid_kinds;                           // bits: those that there are
     uint32_t psn_seed; // random: others cannot guess where a queue pair's packets are
+    struct verbs_datagrams *datagrams; // verbs_datagram.c
     bool needs_grh;
     uint16_t lid;
     enum ibv_mtu mtu;
@@ -94,7 +98,7 @@ struct verbs_rail {
     uint8_t reads_in, reads_out;
     uint8_t atomics;     // enum gpsh_verbs_atomics
     bool in_order;       // writes that arrive here are placed in the order of their queue pair
-    uint32_t max_inline; // what the QPs really got
+    uint32_t max_inline; // what a QP of ours got at init, and each gets
 };
 
 // Counters of one channel, written by its owner only.
@@ -147,15 +151,17 @@ struct verbs_doubt {
 };
 
 struct verbs_lane {
-    struct ibv_qp *qp;
+    struct ibv_qp *qp; // the handshake's, until the flow is up
     struct verbs_flow *flow;
     struct verbs_cq *cq;
-    struct verbs_wqe *wqes;           // [mask + 1], by position
+    struct verbs_wqe *wqes;           // [mask + 1], by position; NULL: without books
     uint32_t head, tail, mask, depth; // positions: next to use, oldest not retired
     uint32_t reads;                   // reads and atomics among them
     uint32_t lkeys[GPSH_VERBS_REGIONS], rkeys[VERBS_KEYS];
-    int refused; // errno by which its NIC's library refused a chain, or 0
-    uint32_t id; // index in the channel, upper half of wr_id
+    int refused;       // errno by which its NIC's library refused a chain, or 0
+    uint32_t id;       // index in the channel's lanes, upper half of wr_id
+    uint64_t *results; // [mask + 1]: where fetched words land, by position,
+    uint32_t results_key;
     uint8_t rail;
     bool failed;
     uint64_t flush_ns; // failed: until when its flushed completions are waited for
@@ -214,7 +220,7 @@ struct verbs_slot {
     bool striped, fenced, looping;
     bool after_fence; // there is one between it and the operation before
     uint8_t repeat;   // enum verbs_repeat
-    bool borrowed;    // a work request points into `local` itself
+    bool borrowed;    // `local` stays as it is until the operation is complete
     uint16_t block;   // bounce block that holds the captured source of a waiting operation
     uint32_t parts;   // work requests posted and not retired, and 1 for a loop
     uint32_t pieces;  // issued so far
@@ -240,13 +246,64 @@ struct verbs_loop {
     uint32_t slot;
 };
 
+// Whether the lanes of a flow can be posted to.
+enum verbs_state {
+    VERBS_APART,   // nobody has asked for a connection
+    VERBS_MEETING, // the handshake is under way
+    VERBS_UP,
+    VERBS_SHUT,    // it is being closed, and operations wait until it is, or is up again
+    VERBS_REFUSED, // it has failed: link.code, link.why
+};
+
+// How far this end has got, as its messages say it.
+enum verbs_level {
+    VERBS_LEVEL_NONE,
+    VERBS_LEVEL_GREETS,
+    VERBS_LEVEL_READY,
+    VERBS_LEVEL_UP,
+    VERBS_LEVEL_CLOSES
+};
+
+// The handshake of a flow, of the thread that makes them (verbs_handshake.c).
+struct verbs_link {
+    struct verbs_flow *next;             // of those that are under way,
+    struct verbs_flow *next_wish;        // that a channel has asked for, or that wait for room; or
+    struct verbs_flow *next_up, **up_at; // that are up
+    struct verbs_flow *next_waiting;
+    bool listed, wished, waits;
+    uint32_t asks, kept; // how often this end has asked to close; the last time it did not want to
+    bool greeted;        // the peer has begun, and waits for room here
+    struct gpsh_verbs_message greeting;
+    bool called; // operations wait for it, not only the peer
+    uint8_t level;
+    // This end's attempt and the peer's, 0: there is none. Those of the peer up to `over` are past.
+    uint32_t own, theirs, over;
+    uint32_t qpns[GPSH_VERBS_MAX_RAILS]; // the peer's
+    uint32_t tries;
+    uint8_t rail; // of the next message: that by which the peer's last one came, or the next one
+    uint64_t retry_ns, until_ns;
+    uint64_t room_ns; // until when it waits for room, 0: it does not
+    uint64_t kept_ns; // until then the peer is not asked again to close
+    int code;
+    char why[320];
+};
+
 struct verbs_flow {
     struct gpsh_flow *pub;
     struct verbs_channel *channel;
+    struct verbs_peer *peer;
     struct verbs_lane *lanes; // [n_rails]
-    struct verbs_slot *slots; // [slot_mask + 1], and one for notes, which are no operations
-    uint64_t issued;          // operations whose work requests are all posted
-    uint64_t fence_seq;       // operations before the last fence
+    // [slot_mask + 1], and one for notes, which are no operations; NULL: the peer alone has used it
+    struct verbs_slot *slots;
+    _Atomic int state; // enum verbs_state
+    // The channel's thread uses lanes, or has something under way: set before the state is looked
+    // at, so that who shuts the flow and then finds it false knows that nobody does
+    // (verbs_close.c).
+    atomic_bool busy;
+    bool damaged;          // a lane is lost: it stays as it is
+    _Atomic uint32_t used; // when it was busy last, by the clock `uses`
+    uint64_t issued;       // operations whose work requests are all posted
+    uint64_t fence_seq;    // operations before the last fence
     // the last of them that lane order does not cover (striped, or a loop)
     uint64_t fence_hard;
     uint64_t last_hard;
@@ -274,7 +331,7 @@ struct verbs_flow {
     bool refused;    // some lane was, and the flow has not failed yet
     bool fenced;
     bool write_owes; // the next put comes after a fence that a get or an atomic has taken
-    struct verbs_due due;
+    struct verbs_due due, watched;
     uint8_t agent;   // rail of atomics
     uint8_t global;  // bits: rails whose NIC there is atomic to all others
     uint8_t doubts;  // lanes in doubt: nothing is issued (counted in repeats, too)
@@ -282,6 +339,7 @@ struct verbs_flow {
     // addresses of this PE's question and of the answer at the peer; the last answer seen, and when
     // it was looked for
     uint64_t question_there, answer_there, answer, looked_ns;
+    struct verbs_link link;
 };
 
 // A buffer cut into blocks of two sizes; see verbs_bounce.c.
@@ -299,39 +357,45 @@ struct verbs_channel {
     _Alignas(GPSH_LINES) struct gpsh_channel base;
     struct gpsh_verbs *verbs;
     struct verbs_cq cqs[GPSH_VERBS_MAX_RAILS];
-    struct verbs_flow *flows; // [n_pes]
-    struct verbs_lane *lanes; // [n_pes * n_rails]
+    struct verbs_flow *_Atomic *flows; // [n_pes], NULL: none yet
+    struct verbs_lane **lanes;         // those with books, by id
+    uint32_t n_lanes, lanes_room;
     struct verbs_bounce bounce;
-    uint64_t *results; // [n_pes][mask + 1]: where fetched words land, by position
-    size_t results_bytes;
-    struct gpsh_queue *copies; // to and from the bounce buffer's blocks, for staging; or NULL
+    struct verbs_results *results; // the newest
+    struct gpsh_queue *copies;     // to and from the bounce buffer's blocks, for staging; or NULL
     // numbers of the last copy, and of the last one that a mark follows
     uint64_t copied, copies_marked;
     struct verbs_due *pipes;         // those with something to do
     uint64_t epoch;                  // counts fences of all PEs
     struct verbs_due *held, *active; // lanes, flows
+    struct verbs_due *watched;       // flows with something under way, and perhaps others
     atomic_bool fatal;
     bool driving, open;
     int retired; // operations completed by the progress() under way
     uint32_t ticks;
     uint64_t kick_ns; // when its lanes were looked at last (verbs_kick.c)
     struct verbs_stats stats;
-    struct ibv_mr *results_mr[GPSH_VERBS_MAX_RAILS];
 };
 
+// Registered memory for the fetched words of some lanes.
+struct verbs_results {
+    struct verbs_results *next;
+    uint64_t *words;
+    uint32_t used, room; // in words
+    struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
+};
+
+// Made with the first flow towards it.
 struct verbs_peer {
-    bool connected;
-    uint32_t serves;  // its agent: enum gpsh_verbs_serves
-    atomic_bool lost; // the runtime says so; seen by each channel's progress
+    int pe;
+    struct verbs_peer *next; // made before it
+    struct gpsh_verbs_blob blob;
+    struct ibv_ah *paths[GPSH_VERBS_MAX_RAILS]; // of datagrams, the handshake thread's
     // bits: rails by which some channel has lost the connection to it
     _Atomic uint64_t lost_rails;
     // The question that some channel has asked it last and not done with, or 0; when that was
     _Atomic uint32_t question;
     _Atomic uint64_t asked_ns;
-    uint8_t n_rails;
-    enum ibv_mtu mtu;
-    uint8_t gid_kind; // of rail 0's path: enum gpsh_verbs_gid_kind
-    char address[GPSH_VERBS_ADDRESS_TEXT];
 };
 
 struct verbs_buffer {
@@ -355,6 +419,7 @@ struct verbs_stage {
 
 // What stage/ does for flows that have a pipe; post/ knows no more of it.
 struct verbs_staging {
+    int (*open)(struct verbs_flow *flow); // makes the pipe, if the flow has one
     int (*post)(struct verbs_stage_pipe *pipe, const struct gpsh_op *op);
     void (*fence)(struct verbs_stage_pipe *pipe);
     void (*fail)(struct verbs_stage_pipe *pipe, int code); // the flow below has failed
@@ -369,13 +434,26 @@ struct gpsh_verbs {
     uint32_t sq_depth, chain_limit;
     // largest payload put into a work request; 0 if the device takes none
     uint32_t inline_bytes;
-    struct verbs_peer *peers;       // [n_pes]
+    // [n_pes]: what each PE has published, NULL: not connected; and whether the runtime knows it to
+    // be lost, which each channel's progress looks at
+    unsigned char *_Atomic *blobs;
+    _Atomic uint8_t *lost;
+    // [n_pes], NULL: nothing has gone there yet; and the one made last. Made, like flows, by any
+    // thread that holds `opening`.
+    struct verbs_peer *_Atomic *peers;
+    struct verbs_peer *_Atomic newest;
+    pthread_mutex_t opening;
+    struct verbs_handshakes *handshakes;
+    _Atomic uint32_t uses;          // counts the flows that were connected
+    pthread_mutex_t queue_pairs;    // held where one of a lane is ended, or asked by other threads
+    uint64_t secret;                // those who know it are of this job
     struct verbs_channel *channels; // [env.channels]
     bool host_heap;
     _Atomic uint32_t n_chunks;
-    uint64_t chunk_ends[VERBS_CHUNKS]; // heap offsets
+    uint64_t chunk_ends[VERBS_CHUNKS];  // heap offsets
+    uint32_t *chunk_keys[VERBS_CHUNKS]; // [n_pes][n_rails], the peers'
     struct verbs_stage stage;
-    const struct verbs_staging *staging; // NULL: no flow has a pipe
+    const struct verbs_staging *staging;
     pthread_rwlock_t buffers_lock;
     _Atomic size_t n_buffers;
     size_t buffers_room;
@@ -444,16 +522,74 @@ enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, u
 bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_t bytes, int rail,
                             uint32_t *lkey);
 
-// verbs_qp.c
+// verbs_peer.c
+// The peer, or the flow, as it is or newly made. NULL with a sentence.
+struct verbs_peer *gpsh_verbs_peer_get(struct gpsh_verbs *verbs, int pe);
+struct verbs_flow *gpsh_verbs_flow_get(struct verbs_channel *channel, int pe);
+// Whether this PE may connect to that one: 0, or why not.
+int gpsh_verbs_peer_check(const struct gpsh_verbs *verbs, int pe,
+                          const struct gpsh_verbs_blob *blob);
+// Whether writes to that rail of a peer are taken for ones that may be placed in another order than
+// they are posted in.
+bool gpsh_verbs_may_misplace(const struct gpsh_verbs *verbs,
+                             const struct gpsh_verbs_blob_rail *remote);
+void gpsh_verbs_peers_free(struct gpsh_verbs *verbs);
+
+// verbs_books.c: what a channel keeps of a flow that it posts to. 0, or why there is no memory.
+int gpsh_verbs_books_open(struct verbs_flow *flow);
+// With its lanes' queue pairs.
+void gpsh_verbs_flow_free(struct verbs_flow *flow);
+void gpsh_verbs_results_free(struct verbs_channel *channel);
+
+// verbs_channel.c
 int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *channel);
 void gpsh_verbs_channel_destroy(struct verbs_channel *channel);
-int gpsh_verbs_lane_connect(struct gpsh_verbs *verbs, struct verbs_lane *lane,
-                            const struct gpsh_verbs_blob_rail *remote, uint32_t remote_qpn,
-                            enum ibv_mtu mtu);
+
+// verbs_qp.c
+// Whether the NIC makes queue pairs as they will be wanted, and what they have.
+int gpsh_verbs_qp_try(struct gpsh_verbs *verbs, struct verbs_rail *rail);
+int gpsh_verbs_lane_create(struct verbs_lane *lane);
+int gpsh_verbs_lane_connect(struct verbs_lane *lane, uint32_t remote_qpn);
+void gpsh_verbs_lane_destroy(struct verbs_lane *lane);
 void gpsh_verbs_qp_kill(struct ibv_qp *qp);
 // The lane's queue pair forgets what it has: it adds no completion and touches no memory any more.
 // Those that it had added may still be in the completion queue. An errno if the device refuses.
 int gpsh_verbs_lane_reset(struct verbs_lane *lane);
+
+// verbs_datagram.c: an unreliable datagram queue pair of a rail, and its buffers.
+int gpsh_verbs_datagrams_open(struct gpsh_verbs *verbs, struct verbs_rail *rail);
+void gpsh_verbs_datagrams_close(struct verbs_rail *rail);
+struct ibv_qp *gpsh_verbs_datagrams_qp(const struct verbs_rail *rail);
+int gpsh_verbs_datagrams_fd(const struct verbs_rail *rail); // readable when something has come
+// One that finds no room, or a failing NIC, is lost like one that the network drops.
+void gpsh_verbs_datagram_send(struct verbs_rail *rail, struct ibv_ah *path, uint32_t qpn,
+                              uint32_t qkey, const void *bytes, size_t n);
+// Why datagrams do not leave or reach this PE's own NIC, or NULL.
+const char *gpsh_verbs_datagrams_trouble(struct verbs_rail *rail);
+// An event has told so: by any thread, and then gpsh_verbs_handshakes_wake.
+void gpsh_verbs_datagrams_broken(struct verbs_rail *rail);
+// Brings the queue pair back if it has failed. Until when it cannot be used, or UINT64_MAX.
+uint64_t gpsh_verbs_datagrams_mend(struct gpsh_verbs *verbs, struct verbs_rail *rail);
+// Hands on what has come.
+void gpsh_verbs_datagrams_take(struct verbs_rail *rail,
+                               void (*take)(void *arg, int rail, const void *bytes, size_t n),
+                               int number, void *arg);
+
+// verbs_close.c: shutting a flow that is up, by the handshake's thread.
+// Whether flows can be shut at all on this kernel.
+bool gpsh_verbs_shut_prepare(void);
+// True if it has nothing under way: its state is VERBS_SHUT, and nobody uses its lanes.
+bool gpsh_verbs_shut(struct verbs_flow *flow);
+// Lanes begin anew, as they did when the flow was made.
+void gpsh_verbs_lanes_renew(struct verbs_flow *flow);
+
+// verbs_handshake.c: a thread that connects flows, those of this PE and those of its peers. Stop:
+// NULL is legal.
+int gpsh_verbs_handshakes_start(struct gpsh_verbs *verbs);
+void gpsh_verbs_handshakes_stop(struct gpsh_verbs *verbs);
+void gpsh_verbs_handshakes_wake(struct gpsh_verbs *verbs);
+// The flow is wanted, by the channel's thread. Its state tells how that went.
+void gpsh_verbs_handshake_ask(struct verbs_flow *flow);
 
 // verbs_bounce.c
 int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *bounce);
@@ -477,6 +613,54 @@ enum { VERBS_ANSWER_KNOWN = 1 << 24 }; // its lower bits are a packet number
 // verbs_event.c
 void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe);
 void gpsh_verbs_events_poll(struct gpsh_verbs *verbs);
+
+static inline bool verbs_is_up(const struct verbs_flow *flow)
+{
+    // Pairs with the handshake's store, before which it has written what lanes have.
+    return atomic_load_explicit(&flow->state, memory_order_acquire) == VERBS_UP;
+}
+
+// Whether there may be requests in its lanes. The handshake's thread may have shut it for a moment,
+// to find that it is busy: who has seen it up since it was busy goes on as if it still were.
+static inline bool verbs_has_lanes(const struct verbs_flow *flow)
+{
+    int state = atomic_load_explicit(&flow->state, memory_order_acquire);
+    return state == VERBS_UP || state == VERBS_SHUT;
+}
+
+// The key by which a NIC itself tells datagrams of the job. Numbers from 2^31 on are for privileged
+// users.
+static inline uint32_t verbs_qkey(uint64_t secret)
+{
+    return (uint32_t)secret & 0x7fffffff;
+}
+
+// The channel's thread comes to use the flow's lanes, if it is up.
+static inline void verbs_enter(struct verbs_flow *flow)
+{
+    atomic_store_explicit(&flow->busy, true, memory_order_relaxed);
+    // Before the state is looked at. The processor's part is done by gpsh_verbs_shut, with a
+    // barrier on all of the process's.
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline bool verbs_is_lost(const struct gpsh_verbs *verbs, int pe)
+{
+    return atomic_load_explicit(&verbs->lost[pe], memory_order_relaxed);
+}
+
+static inline struct verbs_flow *verbs_flow_at(const struct verbs_channel *channel, int pe)
+{
+    return atomic_load_explicit(&channel->flows[pe], memory_order_acquire);
+}
+
+static inline uint32_t verbs_power_of_two(uint32_t least)
+{
+    uint32_t value = 1;
+    while (value < least)
+        value *= 2;
+    return value;
+}
 
 static inline bool verbs_in(const struct gpsh_region *region, const char *address, uint64_t bytes)
 {

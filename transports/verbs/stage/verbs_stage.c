@@ -320,13 +320,22 @@ static int pipe_post(struct verbs_stage_pipe *pipe, const struct gpsh_op *op)
     return in_two ? post_in_two(pipe, op) : post_one(pipe, op);
 }
 
-static const struct verbs_staging staging = {
-    .post = pipe_post, .fence = note_fence, .fail = pipe_fail, .progress = pipes_progress};
+static void pipe_destroy(struct verbs_flow *flow)
+{
+    struct verbs_stage_pipe *pipe = flow->pipe;
+    if (!pipe)
+        return;
+    flow->pub = pipe->pub;
+    free(pipe->chunks);
+    free(pipe->ops);
+    free(pipe);
+    flow->pipe = NULL;
+}
 
-int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
-                           const struct gpsh_verbs_blob *peer)
+static int pipe_open(struct verbs_flow *flow)
 {
     struct gpsh_verbs *verbs = flow->channel->verbs;
+    const struct gpsh_verbs_blob *peer = &flow->peer->blob;
     if (!peer->slots && verbs->stage.mode == VERBS_STAGE_NOTHING)
         return 0;
     struct verbs_stage_pipe *pipe = calloc(1, sizeof *pipe);
@@ -336,35 +345,32 @@ int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
     pipe->flow = flow;
     pipe->pub = flow->pub;
     pipe->poll_block = VERBS_NO_BLOCK;
-    set_sizes(pipe, channel, peer);
+    set_sizes(pipe, (uint32_t)(flow->channel - verbs->channels), peer);
     pipe->chunks = calloc(pipe->depth, sizeof *pipe->chunks);
     pipe->ops = calloc(flow->slot_mask + 1, sizeof *pipe->ops);
     flow->pipe = pipe;
     flow->serves = pipe->serves;
     pipe->apart = flow->lanes[0].apart;
-    verbs->staging = &staging;
     flow->pub = &pipe->inner;
-    pipe->pub->error = 0;
-    if (!pipe->chunks || !pipe->ops)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u staged chunks towards PE %d",
-                         pipe->depth, flow->pe);
-    return gpsh_verbs_copies_open(verbs, flow->channel);
+    int status =
+        !pipe->chunks || !pipe->ops
+            ? gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u staged chunks towards PE %d",
+                        pipe->depth, flow->pe)
+            : gpsh_verbs_copies_open(verbs, flow->channel);
+    if (status)
+        pipe_destroy(flow);
+    return status;
 }
 
-static void pipe_destroy(struct verbs_flow *flow)
-{
-    struct verbs_stage_pipe *pipe = flow->pipe;
-    if (!pipe)
-        return;
-    free(pipe->chunks);
-    free(pipe->ops);
-    free(pipe);
-    flow->pipe = NULL;
-}
+const struct verbs_staging gpsh_verbs_staging = {.open = pipe_open,
+                                                 .post = pipe_post,
+                                                 .fence = note_fence,
+                                                 .fail = pipe_fail,
+                                                 .progress = pipes_progress};
 
 void gpsh_verbs_pipes_destroy(struct verbs_channel *channel)
 {
-    for (int i = 0; channel->flows && i < channel->verbs->env.n_pes; i++)
-        pipe_destroy(&channel->flows[i]);
+    for (uint32_t i = 0; i < channel->n_lanes; i++)
+        pipe_destroy(channel->lanes[i]->flow);
     gpsh_verbs_copies_close(channel);
 }

@@ -134,9 +134,7 @@ void gpsh_verbs_agent_heap(struct gpsh_verbs *verbs, uint64_t bytes); // its siz
 bool gpsh_verbs_agent_help(struct gpsh_verbs *verbs);
 
 // verbs_stage.c
-// Makes a pipe of the flow if operations towards this peer, or from this PE, are staged.
-int gpsh_verbs_pipe_create(struct verbs_flow *flow, uint32_t channel,
-                           const struct gpsh_verbs_blob *peer);
+extern const struct verbs_staging gpsh_verbs_staging;
 // Those of the channel, with its queue of copies.
 void gpsh_verbs_pipes_destroy(struct verbs_channel *channel);
 

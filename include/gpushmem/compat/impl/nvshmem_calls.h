@@ -4,12 +4,19 @@
 #define GPUSHMEM_COMPAT_IMPL_NVSHMEM_CALLS_H
 
 #include "gpushmem/compat/impl/nvshmem_types.h"
-#include "gpushmem/gpushmem.h"
 #include "gpushmem/impl/signatures.h"
 
 // CUmodule and CUlibrary, as the driver's header declares them.
 typedef struct CUmod_st *gpsh_nvshmem_module;
 typedef struct CUlib_st *gpsh_nvshmem_library;
+
+// nvcc compiles kernels without any of this.
+#if !defined(__CUDA_ARCH__)
+#if !defined(GPUSHMEM_NVSHMEM_LIBRARY)
+#define GPSH_HOST_FUNCTIONS_ALONE
+#endif
+#include "gpushmem/gpushmem.h"
+#undef GPSH_HOST_FUNCTIONS_ALONE
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,7 +54,7 @@ GPUSHMEM_API void gpushmem_nvshmem_zero(void);
 // The value of nvshmemx_TYPE_g_on_stream, `function`: waits until what is in the stream has ended,
 // and fetches then. All bits 0 if that fails, which is logged.
 GPUSHMEM_API void gpushmem_nvshmem_fetch(const char *function, void *value, const void *source,
-                                         size_t bytes, int pe, gpushmem_stream_t stream);
+                                         size_t bytes, int pe, cudaStream_t stream);
 
 // Each unit with kernels names the function that gives them the handle, until it is unloaded. It is
 // called when there is a new handle: at the end of init, and before what launches.
@@ -87,6 +94,23 @@ GPUSHMEM_API int gpushmem_nvshmem_split_2d(nvshmem_team_t parent, int xrange,
                                            const nvshmem_team_config_t *yaxis_config,
                                            long yaxis_mask, nvshmem_team_t *yaxis_team);
 GPUSHMEM_API int gpushmem_nvshmem_team_config(nvshmem_team_t team, nvshmem_team_config_t *config);
+GPUSHMEM_API int gpushmem_nvshmem_team_uniqueid(nvshmemx_team_uniqueid_t *id);
+GPUSHMEM_API int gpushmem_nvshmem_team_init(nvshmem_team_t *team,
+                                            const nvshmem_team_config_t *config, long config_mask,
+                                            int n, int my_rank);
+
+// The stream waits until each of words[0 .. nelems-1], integers of |size| bytes, signed where size
+// is negative, compares with its value: values[i] if there are many, else values[0]. Words whose
+// skip[i] is not 0 are left out (NULL: none). A negative status.
+GPUSHMEM_API int gpushmem_nvshmem_wait_on_stream(const char *function, void *words, size_t nelems,
+                                                 const int *skip, int cmp, const void *values,
+                                                 int many_values, int size, cudaStream_t stream);
+// *dest of `pe`, a floating point value of `size` bytes, grows by *value; *before is what it was. A
+// negative status.
+GPUSHMEM_API int gpushmem_nvshmem_float_add(const char *function, int size, void *dest,
+                                            const void *value, int pe, void *before);
+// A region of this thread begins (1) or ends (-1): how many it is in now; or a negative status.
+GPUSHMEM_API int gpushmem_nvshmem_region(int change);
 
 #ifdef __cplusplus
 }
@@ -111,5 +135,7 @@ static inline void *gpushmem_nvshmem_block(void *block)
         gpushmem_nvshmem_zero();
     return block;
 }
+
+#endif // __CUDA_ARCH__
 
 #endif

@@ -13,37 +13,34 @@ GPSH_DEV const struct gpushmem_dev &gpsh_dev_nvshmem_qp(nvshmemx_qp_handle_t qp)
 }
 
 #define GPSH_NV_QP_MOVE(PREFIX, SUFFIX, SCOPE, NAME, DO, FORM, TYPE) \
-    GPSH_DEV void nvshmemx_qp_##NAME##SUFFIX(GPSH_P_##FORM(TYPE, int), \
-                                             nvshmemx_qp_handle_t qp_index) \
-    { \
+    GPSH_NV_FUNCTION(void, nvshmemx_qp_##NAME##SUFFIX, \
+                     (GPSH_P_##FORM(TYPE, int), nvshmemx_qp_handle_t qp_index), { \
         GPSH_DO_##DO(SCOPE, GPSH_NV, gpsh_dev_nvshmem_qp(qp_index), sizeof(TYPE)); \
-    }
+    })
 #define GPSH_NV_QP_TYPED(VERB, REST, FORM, NAME, TYPE) \
-    GPSH_NV_SCOPES(GPSH_NV_QP_MOVE, NAME##_##VERB##REST, VERB##REST, FORM, TYPE)
+    GPSH_NV_ALL_SCOPES(GPSH_NV_QP_MOVE, NAME##_##VERB##REST, VERB##REST, FORM, TYPE)
 #define GPSH_NV_ROWS(NAME, TYPE, AS, CTYPE) \
-    GPSH_DEV void nvshmemx_qp_##NAME##_p(TYPE *dest, const TYPE value, int pe, \
-                                         nvshmemx_qp_handle_t qp_index) \
-    { \
+    GPSH_NV_FUNCTION(void, nvshmemx_qp_##NAME##_p, \
+                     (TYPE *dest, const TYPE value, int pe, nvshmemx_qp_handle_t qp_index), { \
         gpsh_dev_put_value(GPSH_NV, gpsh_dev_nvshmem_qp(qp_index), dest, gpsh_dev_to_bits(value), \
                            sizeof value, pe); \
-    } \
-    GPSH_DEV TYPE nvshmemx_qp_##NAME##_g(const TYPE *source, int pe, \
-                                         nvshmemx_qp_handle_t qp_index) \
-    { \
+    }) \
+    GPSH_NV_FUNCTION(TYPE, nvshmemx_qp_##NAME##_g, \
+                     (const TYPE *source, int pe, nvshmemx_qp_handle_t qp_index), { \
         return gpsh_dev_from_bits<TYPE>(gpsh_dev_get_value( \
             GPSH_NV, gpsh_dev_nvshmem_qp(qp_index), source, sizeof *source, pe)); \
-    } \
+    }) \
     GPSH_MOVES(GPSH_NV_QP_TYPED, NAME, TYPE)
 GPSH_NVS_RMA_TYPES(GPSH_NV_ROWS)
 #undef GPSH_NV_ROWS
 #undef GPSH_NV_QP_TYPED
 #undef GPSH_NV_QP_MOVE
 
-GPSH_DEV void nvshmemx_qp_signal_op(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
-                                    nvshmemx_qp_handle_t qp_index)
-{
+GPSH_NV_FUNCTION(void, nvshmemx_qp_signal_op,
+                 (uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                  nvshmemx_qp_handle_t qp_index), {
     gpsh_dev_signal(GPSH_NV, gpsh_dev_nvshmem_qp(qp_index), sig_addr, signal, sig_op, pe);
-}
+})
 
 // Order and completion of several queue pairs, towards one PE or all. Order towards one is order
 // towards all here.
@@ -79,22 +76,20 @@ GPSH_DEV_CALL void gpsh_dev_nvshmem_qp_quiet(int pe, const nvshmemx_qp_handle_t 
 }
 
 #define GPSH_NV_QP_ORDER(PREFIX, SUFFIX, SCOPE, UNUSED) \
-    GPSH_DEV void nvshmemx_qp_fence##SUFFIX(int pe, const nvshmemx_qp_handle_t *qp_handle, \
-                                            int num_qps) \
-    { \
+    GPSH_NV_FUNCTION(void, nvshmemx_qp_fence##SUFFIX, \
+                     (int pe, const nvshmemx_qp_handle_t *qp_handle, int num_qps), { \
         SCOPE::sync(); \
         if (SCOPE::rank() == 0) \
             gpsh_dev_nvshmem_qp_fence(qp_handle, num_qps); \
         SCOPE::sync(); \
-    } \
-    GPSH_DEV void nvshmemx_qp_quiet##SUFFIX(int pe, const nvshmemx_qp_handle_t *qp_handle, \
-                                            int num_qps) \
-    { \
+    }) \
+    GPSH_NV_FUNCTION(void, nvshmemx_qp_quiet##SUFFIX, \
+                     (int pe, const nvshmemx_qp_handle_t *qp_handle, int num_qps), { \
         SCOPE::sync(); \
         if (SCOPE::rank() == 0) \
             gpsh_dev_nvshmem_qp_quiet(pe, qp_handle, num_qps); \
         SCOPE::sync(); \
-    }
-GPSH_NV_SCOPES(GPSH_NV_QP_ORDER, )
+    })
+GPSH_NV_ALL_SCOPES(GPSH_NV_QP_ORDER, )
 #undef GPSH_NV_QP_ORDER
 // clang-format on

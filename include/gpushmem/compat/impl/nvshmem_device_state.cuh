@@ -32,6 +32,7 @@ __constant__ struct gpsh_nvshmem_lib_version nvshmemi_device_lib_version_d = {
     GPUSHMEM_DEVICE_ABI, sizeof(struct gpushmem_dev)};
 #endif
 
+#if !defined(__CUDA_ARCH__)
 // Gives this module the handle of now: 0 or a negative status.
 static inline int gpsh_nvshmem_attach(void)
 {
@@ -48,6 +49,7 @@ static inline int gpsh_nvshmem_attach(void)
              cudaGetErrorString(error));
     return gpushmem_call_failed(GPUSHMEM_ERR_CUDA, "giving kernels their handle", why);
 }
+#endif
 #else
 // On CPU threads there is one copy for all, ours, which GPUSHMEM_LAUNCH looks after.
 #define nvshmemi_device_state_d gpsh_dev_implicit

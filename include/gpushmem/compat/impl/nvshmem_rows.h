@@ -56,7 +56,8 @@ GPSH_NVS_ROW(int, nvshmemx_set_attr_uniqueid_args,
             { return gpushmem_nvshmem_set_uniqueid(myrank, nranks, id, attr); })
 GPSH_NVS_ROW(int, nvshmemx_set_attr_mpi_comm_args, (void *mpi_comm, nvshmemx_init_attr_t *attr),
             { return gpushmem_nvshmem_set_mpi_comm(mpi_comm, attr); })
-GPSH_NVS_ROW(void, nvshmemx_vendor_get_version_info, (int *major, int *minor, int *patch), {
+GPSH_NVS_BOTH(void, nvshmemx_vendor_get_version_info, (int *major, int *minor, int *patch),
+             (major, minor, patch), {
     if (major)
         *major = NVSHMEM_VENDOR_MAJOR_VERSION;
     if (minor)
@@ -64,13 +65,13 @@ GPSH_NVS_ROW(void, nvshmemx_vendor_get_version_info, (int *major, int *minor, in
     if (patch)
         *patch = NVSHMEM_VENDOR_PATCH_VERSION;
 })
-GPSH_NVS_ROW(void, nvshmem_info_get_version, (int *major, int *minor), {
+GPSH_NVS_BOTH(void, nvshmem_info_get_version, (int *major, int *minor), (major, minor), {
     if (major)
         *major = NVSHMEM_MAJOR_VERSION;
     if (minor)
         *minor = NVSHMEM_MINOR_VERSION;
 })
-GPSH_NVS_ROW(void, nvshmem_info_get_name, (char *name), {
+GPSH_NVS_BOTH(void, nvshmem_info_get_name, (char *name), (name), {
     if (name)
         __builtin_memcpy(name, NVSHMEM_VENDOR_STRING, sizeof NVSHMEM_VENDOR_STRING);
 })
@@ -120,6 +121,13 @@ GPSH_NVS_ROW(void *, nvshmemx_buffer_register_symmetric, (void *buf_ptr, size_t 
     (void)flags;
     GPSH_NVS_BLOCK_FIRST(gpushmem_buffer_register_symmetric(buf_ptr, size))
 })
+// Every symmetric address is in the heap, which has its place: the one asked for is a wish.
+GPSH_NVS_ROW(void *, nvshmemx_buffer_register_symmetric_at_preferred_address,
+            (void *buf_ptr, void *preferred_address, size_t size, int flags), {
+    (void)preferred_address;
+    (void)flags;
+    GPSH_NVS_BLOCK_FIRST(gpushmem_buffer_register_symmetric(buf_ptr, size))
+})
 GPSH_NVS_ROW(int, nvshmemx_buffer_unregister_symmetric, (void *mmap_ptr, size_t size), {
     (void)size;
     return gpushmem_nvshmem_check(gpushmem_buffer_unregister_symmetric(mmap_ptr));
@@ -157,6 +165,15 @@ GPSH_NVS_ROW(int, nvshmem_team_split_2d,
             GPSH_NVS_STATUS_FIRST(gpushmem_nvshmem_split_2d(parent_team, xrange, xaxis_config,
                                                            xaxis_mask, xaxis_team, yaxis_config,
                                                            yaxis_mask, yaxis_team)))
+// A team of the PEs that call it with one id, wherever they are: `npes` of them, this one with the
+// number pe_idx_in_team.
+GPSH_NVS_ROW(int, nvshmemx_team_get_uniqueid, (nvshmemx_team_uniqueid_t *uniqueid),
+            GPSH_NVS_STATUS_FIRST(gpushmem_nvshmem_team_uniqueid(uniqueid)))
+GPSH_NVS_ROW(int, nvshmemx_team_init,
+            (nvshmem_team_t *team, nvshmem_team_config_t *config, long config_mask, int npes,
+             int pe_idx_in_team),
+            GPSH_NVS_STATUS_FIRST(gpushmem_nvshmem_team_init(team, config, config_mask, npes,
+                                                            pe_idx_in_team)))
 GPSH_NVS_ROW(void, nvshmem_team_destroy, (nvshmem_team_t team),
             GPSH_NVS_CHECK(gpushmem_team_destroy(team)))
 
@@ -216,6 +233,10 @@ GPSH_NVS_BOTH(uint64_t, nvshmem_signal_wait_until,
     return seen;
 })
 
+// A signal word of this PE that counted writes have raised: 0 again, for the next round.
+GPSH_NVS_BOTH(void, nvshmemx_signal_counted_reset, (uint64_t *sig_addr), (sig_addr),
+             GPSH_NVS_CHECK(gpushmem_uint64_atomic_set(sig_addr, 0, gpushmem_my_pe())))
+
 // ---- Atomics ----
 
 #define GPSH_NVS_FETCH(OP, FORM, NUMBER, NAME, TYPE) \
@@ -244,6 +265,27 @@ GPSH_NVS_AMO_BITWISE_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
 #undef GPSH_NVS_UPDATE
 #undef GPSH_NVS_FETCH
+
+// Sums of floating point values: no transport adds them, so the word is compared and swapped until
+// nobody came between.
+#define GPSH_NVS_ROWS(NAME, TYPE, NUMBER) \
+    GPSH_NVS_BOTH(TYPE, nvshmemx_##NAME##_atomic_fetch_add, (TYPE *dest, TYPE value, int pe), \
+                 (dest, value, pe), { \
+        TYPE before = value; \
+        gpushmem_nvshmem_lost(gpushmem_nvshmem_float_add("nvshmemx_" #NAME "_atomic_fetch_add", \
+                                                         NUMBER, dest, &value, pe, &before)); \
+        return before; \
+    }) \
+    GPSH_NVS_BOTH(void, nvshmemx_##NAME##_atomic_add, (TYPE *dest, TYPE value, int pe), \
+                 (dest, value, pe), { \
+        TYPE before = value; \
+        gpushmem_nvshmem_lost(gpushmem_nvshmem_float_add("nvshmemx_" #NAME "_atomic_add", \
+                                                         NUMBER, dest, &value, pe, &before)); \
+    })
+GPSH_NVS_ROWS(half, gpsh_nvshmem_half, 2)
+GPSH_NVS_ROWS(float, float, 4)
+GPSH_NVS_ROWS(double, double, 8)
+#undef GPSH_NVS_ROWS
 
 // ---- Waiting for words of this PE ----
 
@@ -294,6 +336,18 @@ GPSH_NVS_SYNC_TYPES(GPSH_NVS_ROWS)
 
 GPSH_NVS_BOTH(void, nvshmem_fence, (void), (), GPSH_NVS_CHECK(gpushmem_fence()))
 GPSH_NVS_BOTH(void, nvshmem_quiet, (void), (), GPSH_NVS_CHECK(gpushmem_quiet()))
+// Sources of nonblocking puts may be written again.
+GPSH_NVS_BOTH(void, nvshmemx_flush, (void), (), GPSH_NVS_CHECK(gpushmem_quiet()))
+// A thread says that it makes many nonblocking calls: their doorbells are shared in any case, so
+// nothing changes but what is_active says.
+GPSH_NVS_ROW(int, nvshmemx_region_start, (unsigned int hints), {
+    (void)hints;
+    return gpushmem_nvshmem_check(gpushmem_nvshmem_region(1));
+})
+GPSH_NVS_ROW(int, nvshmemx_region_stop, (void),
+            GPSH_NVS_STATUS(gpushmem_nvshmem_region(-1)))
+GPSH_NVS_BOTH(int, nvshmemx_region_is_active, (void), (),
+             { return gpushmem_nvshmem_region(0) > 0; })
 GPSH_NVS_BOTH(void, nvshmem_barrier_all, (void), (), GPSH_NVS_CHECK_FIRST(gpushmem_barrier_all()))
 GPSH_NVS_BOTH(void, nvshmem_sync_all, (void), (), GPSH_NVS_CHECK_FIRST(gpushmem_sync_all()))
 GPSH_NVS_BOTH(int, nvshmem_barrier, (nvshmem_team_t team), (team),
@@ -382,19 +436,32 @@ GPSH_NVS_ROW(void, nvshmemx_signal_wait_until_on_stream,
             (uint64_t *sig_addr, int cmp, uint64_t cmp_value, cudaStream_t stream),
             GPSH_NVS_CHECK(gpushmem_signal_wait_until_on_stream(sig_addr, GPSH_NVS_CMP(cmp),
                                                                cmp_value, stream)))
-// Of the words that a stream can wait for.
-#define GPSH_NVS_ROWS(NAME, TYPE) \
+// Values to compare with, and which words to leave out, are read at the call.
+#define GPSH_NVS_WAIT(NAME, WORDS, N, SKIP, VALUES, MANY, TYPE) \
+    GPSH_NVS_CHECK(gpushmem_nvshmem_wait_on_stream( \
+        "nvshmemx_" NAME "_on_stream", WORDS, N, SKIP, cmp, VALUES, MANY, \
+        (TYPE)-1 < (TYPE)1 ? -(int)sizeof(TYPE) : (int)sizeof(TYPE), stream))
+#define GPSH_NVS_ROWS(NAME, TYPE, AS, CTYPE) \
     GPSH_NVS_ROW(void, nvshmemx_##NAME##_wait_until_on_stream, \
                 (TYPE *ivar, int cmp, TYPE cmp_value, cudaStream_t stream), \
-                GPSH_NVS_CHECK(gpushmem_signal_wait_until_on_stream( \
-                    (uint64_t *)ivar, GPSH_NVS_CMP(cmp), (uint64_t)cmp_value, stream)))
-GPSH_NVS_ROWS(uint64, uint64_t)
-GPSH_NVS_ROWS(ulong, unsigned long)
-GPSH_NVS_ROWS(ulonglong, unsigned long long)
-GPSH_NVS_ROWS(size, size_t)
+                GPSH_NVS_WAIT(#NAME "_wait_until", ivar, 1, NULL, &cmp_value, 0, TYPE)) \
+    GPSH_NVS_ROW(void, nvshmemx_##NAME##_wait_until_all_on_stream, \
+                (TYPE *ivars, size_t nelems, const int *status, int cmp, TYPE cmp_value, \
+                 cudaStream_t stream), \
+                GPSH_NVS_WAIT(#NAME "_wait_until_all", ivars, nelems, status, &cmp_value, 0, \
+                              TYPE)) \
+    GPSH_NVS_ROW(void, nvshmemx_##NAME##_wait_until_all_vector_on_stream, \
+                (TYPE *ivars, size_t nelems, const int *status, int cmp, TYPE *cmp_values, \
+                 cudaStream_t stream), \
+                GPSH_NVS_WAIT(#NAME "_wait_until_all_vector", ivars, nelems, status, cmp_values, \
+                              1, TYPE))
+GPSH_NVS_SYNC_TYPES(GPSH_NVS_ROWS)
 #undef GPSH_NVS_ROWS
+#undef GPSH_NVS_WAIT
 
 GPSH_NVS_ROW(void, nvshmemx_quiet_on_stream, (cudaStream_t stream),
+            GPSH_NVS_CHECK(gpushmem_quiet_on_stream(stream)))
+GPSH_NVS_ROW(void, nvshmemx_flush_on_stream, (cudaStream_t stream),
             GPSH_NVS_CHECK(gpushmem_quiet_on_stream(stream)))
 GPSH_NVS_ROW(void, nvshmemx_barrier_all_on_stream, (cudaStream_t stream),
             GPSH_NVS_CHECK_FIRST(gpushmem_barrier_all_on_stream(stream)))

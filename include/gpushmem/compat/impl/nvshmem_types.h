@@ -31,6 +31,16 @@
 #else
 typedef struct CUstream_st *cudaStream_t;
 #endif
+// Handles of the driver, as cuda.h has them: programs expect them of this header.
+typedef struct CUmod_st *CUmodule;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef unsigned long long CUdeviceptr;
+typedef int CUdevice;
 #if defined(GPSH_NVSHMEM_TOOLKIT) && defined(__cplusplus)
 typedef __half gpsh_nvshmem_half;
 typedef __nv_bfloat16 gpsh_nvshmem_bfloat16;
@@ -47,23 +57,50 @@ enum gpsh_nvshmem_team {
     NVSHMEM_TEAM_INVALID = -1,
     NVSHMEM_TEAM_WORLD = 0,
     NVSHMEM_TEAM_SHARED = 1,
+    NVSHMEM_TEAM_MC_SHARED = 1, // by multicast, which there is none of
     NVSHMEMX_TEAM_NODE = 2,
     NVSHMEMX_TEAM_SAME_MYPE_NODE = 3,
+    NVSHMEMX_TEAM_SAME_GPU = 4,    // the PEs that have their heaps on this PE's GPU
+    NVSHMEMX_TEAM_GPU_LEADERS = 5, // the first PE of each GPU
+};
+// The same numbers as indices, and those of teams that NVSHMEM has for itself.
+enum gpsh_nvshmem_team_index {
+    NVSHMEM_TEAM_WORLD_INDEX = 0,
+    NVSHMEM_TEAM_SHARED_INDEX = 1,
+    NVSHMEMX_TEAM_NODE_INDEX = 2,
+    NVSHMEM_TEAM_NODE_INDEX = 2,
+    NVSHMEMX_TEAM_SAME_MYPE_NODE_INDEX = 3,
+    NVSHMEM_TEAM_SAME_MYPE_NODE_INDEX = 3,
+    NVSHMEMI_TEAM_SAME_GPU_INDEX = 4,
+    NVSHMEM_TEAM_SAME_GPU_INDEX = 4,
+    NVSHMEMI_TEAM_SAME_GPU = 4,
+    NVSHMEMI_TEAM_GPU_LEADERS_INDEX = 5,
+    NVSHMEM_TEAM_GPU_LEADERS_INDEX = 5,
+    NVSHMEMI_TEAM_GPU_LEADERS = 5,
+    NVSHMEM_TEAM_INDEX_MAX = INT_MAX,
 };
 
 // A struct's version is 1 << 16, and its size.
 #define GPSH_NVSHMEM_VERSION_OF(TYPE) ((1 << 16) + (int)sizeof(TYPE))
 
-typedef struct nvshmem_team_config_v1 {
+// Names the members of a team to be (nvshmemx_team_init): one of them makes it, and hands it on.
+typedef uint64_t nvshmemx_team_uniqueid_t;
+
+typedef struct nvshmem_team_config_v2 {
     int version;
     int num_contexts;
-    char padding[56];
-} nvshmem_team_config_v1;
-typedef nvshmem_team_config_v1 nvshmem_team_config_t;
-#define NVSHMEM_TEAM_NUM_CONTEXTS 1L
+    nvshmemx_team_uniqueid_t uniqueid;
+    char padding[48];
+} nvshmem_team_config_v2;
+typedef nvshmem_team_config_v2 nvshmem_team_config_v1;
+typedef nvshmem_team_config_v2 nvshmem_team_config_t;
+#define NVSHMEM_TEAM_NUM_CONTEXTS             1L
+#define NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS 1L
+#define NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID     2L
+#define NVSHMEMX_TEAM_UNIQUEID_INITIALIZER    0
 #define NVSHMEM_TEAM_CONFIG_INITIALIZER                                                            \
     {                                                                                              \
-        GPSH_NVSHMEM_VERSION_OF(nvshmem_team_config_t), INT_MAX,                                   \
+        GPSH_NVSHMEM_VERSION_OF(nvshmem_team_config_t), INT_MAX, 0,                                \
         {                                                                                          \
             0                                                                                      \
         }                                                                                          \
@@ -99,12 +136,13 @@ typedef nvshmemx_uniqueid_args_v1 nvshmemx_uniqueid_args_t;
 typedef struct nvshmemx_init_args_v1 {
     int version;
     nvshmemx_uniqueid_args_v1 uid_args;
-    char content[96];
+    int cuda_device_id; // -1: the one that is current, or the library's choice
+    char content[92];
 } nvshmemx_init_args_v1;
 typedef nvshmemx_init_args_v1 nvshmemx_init_args_t;
 #define NVSHMEMX_INIT_ARGS_INITIALIZER                                                             \
     {                                                                                              \
-        GPSH_NVSHMEM_VERSION_OF(nvshmemx_init_args_t), NVSHMEMX_UNIQUEID_ARGS_INITIALIZER,         \
+        GPSH_NVSHMEM_VERSION_OF(nvshmemx_init_args_t), NVSHMEMX_UNIQUEID_ARGS_INITIALIZER, -1,     \
         {                                                                                          \
             0                                                                                      \
         }                                                                                          \
@@ -129,9 +167,11 @@ GPUSHMEM_STATIC_ASSERT(sizeof(nvshmemx_init_attr_t) == 144, "compiled into progr
 
 // Flags of nvshmemx_init_attr. Without any: by the launcher.
 enum gpsh_nvshmem_init_flag {
+    NVSHMEMX_INIT_THREAD_PES = 1, // PEs that are threads: refused
     NVSHMEMX_INIT_WITH_MPI_COMM = 2,
     NVSHMEMX_INIT_WITH_SHMEM = 4,
     NVSHMEMX_INIT_WITH_UNIQUEID = 8,
+    NVSHMEMX_INIT_MAX = INT_MIN, // no flag
 };
 
 // What nvshmemx_init_status says; 2 and more can be used.

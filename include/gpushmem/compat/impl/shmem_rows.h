@@ -5,6 +5,7 @@
 
 #define GPSHM_CHECK(CALL) { gpushmem_shmem_lost(CALL); }
 #define GPSHM_STATUS(CALL) { return gpushmem_shmem_check(CALL); }
+#define GPSHM_TEAM(team) gpushmem_team_of_shmem(team)
 #define GPSHM_CMP(cmp) ((enum gpushmem_cmp)(cmp))
 #define GPSHM_OP(op) ((enum gpushmem_signal_op)(op))
 
@@ -51,7 +52,7 @@ GPSHM_ROW(void, shmem_query_initialized, (int *initialized), {
 GPSHM_ROW(void *, shmem_team_ptr, (shmem_team_t team, const void *dest, int pe), {
     if (team == SHMEM_TEAM_INVALID)
         return NULL;
-    return gpushmem_shmem_block(gpushmem_team_ptr(team, dest, pe));
+    return gpushmem_shmem_block(gpushmem_team_ptr(GPSHM_TEAM(team), dest, pe));
 })
 GPSHM_ROW(void, shmem_info_get_version, (int *major, int *minor), {
     if (major)
@@ -86,26 +87,75 @@ GPSHM_ROW(void, shmem_free, (void *ptr), GPSHM_CHECK(gpushmem_free(ptr)))
 
 // ---- Teams and contexts ----
 
-GPSHM_ROW(int, shmem_team_my_pe, (shmem_team_t team), GPSHM_STATUS(gpushmem_team_my_pe(team)))
-GPSHM_ROW(int, shmem_team_n_pes, (shmem_team_t team), GPSHM_STATUS(gpushmem_team_n_pes(team)))
+// What the standard says of SHMEM_TEAM_INVALID is no error to report.
+GPSHM_ROW(int, shmem_team_my_pe, (shmem_team_t team),
+          GPSHM_STATUS(gpushmem_team_my_pe(GPSHM_TEAM(team))))
+GPSHM_ROW(int, shmem_team_n_pes, (shmem_team_t team),
+          GPSHM_STATUS(gpushmem_team_n_pes(GPSHM_TEAM(team))))
 GPSHM_ROW(int, shmem_team_get_config,
-          (shmem_team_t team, long config_mask, shmem_team_config_t *config),
-          GPSHM_STATUS(gpushmem_team_get_config(team, config_mask, config)))
-GPSHM_ROW(int, shmem_team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t dest_team),
-          GPSHM_STATUS(gpushmem_team_translate_pe(src_team, src_pe, dest_team)))
+          (shmem_team_t team, long config_mask, shmem_team_config_t *config), {
+    struct gpushmem_team_config wide;
+    if (team == SHMEM_TEAM_INVALID)
+        return -1;
+    int status = gpushmem_shmem_check(
+        gpushmem_team_get_config(GPSHM_TEAM(team), config_mask, config ? &wide : NULL));
+    if (status == 0 && config_mask & SHMEM_TEAM_NUM_CONTEXTS)
+        config->num_contexts = wide.num_contexts;
+    return status;
+})
+GPSHM_ROW(int, shmem_team_translate_pe,
+          (shmem_team_t src_team, int src_pe, shmem_team_t dest_team), {
+    if (src_team == SHMEM_TEAM_INVALID || dest_team == SHMEM_TEAM_INVALID)
+        return -1;
+    return gpushmem_shmem_check(
+        gpushmem_team_translate_pe(GPSHM_TEAM(src_team), src_pe, GPSHM_TEAM(dest_team)));
+})
+#define GPSHM_CONFIG(WIDE, CONFIG, MASK) \
+    struct gpushmem_team_config WIDE; \
+    __builtin_memset(&WIDE, 0, sizeof WIDE); \
+    if (CONFIG && (MASK) & SHMEM_TEAM_NUM_CONTEXTS) \
+        WIDE.num_contexts = (CONFIG)->num_contexts
 GPSHM_ROW(int, shmem_team_split_strided,
           (shmem_team_t parent_team, int start, int stride, int size,
-           const shmem_team_config_t *config, long config_mask, shmem_team_t *new_team),
-          GPSHM_STATUS(gpushmem_team_split_strided(parent_team, start, stride, size, config,
-                                                   config_mask, new_team)))
+           const shmem_team_config_t *config, long config_mask, shmem_team_t *new_team), {
+    GPSHM_CONFIG(wide, config, config_mask);
+    gpushmem_team_t made = GPUSHMEM_TEAM_INVALID;
+    int status = -1;
+    if (parent_team != SHMEM_TEAM_INVALID)
+        status = gpushmem_shmem_check(gpushmem_team_split_strided(
+            GPSHM_TEAM(parent_team), start, stride, size, config ? &wide : NULL, config_mask,
+            new_team ? &made : NULL));
+    if (new_team)
+        *new_team = gpushmem_team_as_shmem(made);
+    return status;
+})
 GPSHM_ROW(int, shmem_team_split_2d,
           (shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config,
            long xaxis_mask, shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config,
-           long yaxis_mask, shmem_team_t *yaxis_team),
-          GPSHM_STATUS(gpushmem_team_split_2d(parent_team, xrange, xaxis_config, xaxis_mask,
-                                              xaxis_team, yaxis_config, yaxis_mask, yaxis_team)))
-GPSHM_ROW(void, shmem_team_destroy, (shmem_team_t team), GPSHM_CHECK(gpushmem_team_destroy(team)))
-GPSHM_ROW(int, shmem_team_sync, (shmem_team_t team), GPSHM_STATUS(gpushmem_team_sync(team)))
+           long yaxis_mask, shmem_team_t *yaxis_team), {
+    GPSHM_CONFIG(x, xaxis_config, xaxis_mask);
+    GPSHM_CONFIG(y, yaxis_config, yaxis_mask);
+    gpushmem_team_t row = GPUSHMEM_TEAM_INVALID;
+    gpushmem_team_t column = GPUSHMEM_TEAM_INVALID;
+    int status = -1;
+    if (parent_team != SHMEM_TEAM_INVALID)
+        status = gpushmem_shmem_check(gpushmem_team_split_2d(
+            GPSHM_TEAM(parent_team), xrange, xaxis_config ? &x : NULL, xaxis_mask,
+            xaxis_team ? &row : NULL, yaxis_config ? &y : NULL, yaxis_mask,
+            yaxis_team ? &column : NULL));
+    if (xaxis_team)
+        *xaxis_team = gpushmem_team_as_shmem(row);
+    if (yaxis_team)
+        *yaxis_team = gpushmem_team_as_shmem(column);
+    return status;
+})
+#undef GPSHM_CONFIG
+GPSHM_ROW(void, shmem_team_destroy, (shmem_team_t team), {
+    if (team != SHMEM_TEAM_INVALID)
+        gpushmem_shmem_lost(gpushmem_team_destroy(GPSHM_TEAM(team)));
+})
+GPSHM_ROW(int, shmem_team_sync, (shmem_team_t team),
+          GPSHM_STATUS(gpushmem_team_sync(GPSHM_TEAM(team))))
 GPSHM_ROW(int, shmem_ctx_create, (long options, shmem_ctx_t *ctx), {
     int status = gpushmem_shmem_check(gpushmem_ctx_create(options, ctx));
     if (status && ctx)
@@ -115,7 +165,7 @@ GPSHM_ROW(int, shmem_ctx_create, (long options, shmem_ctx_t *ctx), {
 GPSHM_ROW(int, shmem_team_create_ctx, (shmem_team_t team, long options, shmem_ctx_t *ctx), {
     if (team == SHMEM_TEAM_INVALID)
         return -1;
-    int status = gpushmem_shmem_check(gpushmem_team_create_ctx(team, options, ctx));
+    int status = gpushmem_shmem_check(gpushmem_team_create_ctx(GPSHM_TEAM(team), options, ctx));
     if (status && ctx)
         *ctx = SHMEM_CTX_INVALID;
     return status;
@@ -126,7 +176,11 @@ GPSHM_ROW(int, shmem_ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team), {
         *team = SHMEM_TEAM_INVALID;
         return -1;
     }
-    return gpushmem_shmem_check(gpushmem_ctx_get_team(ctx, team));
+    gpushmem_team_t of_ctx = GPUSHMEM_TEAM_INVALID;
+    int status = gpushmem_shmem_check(gpushmem_ctx_get_team(ctx, team ? &of_ctx : NULL));
+    if (team)
+        *team = gpushmem_team_as_shmem(of_ctx);
+    return status;
 })
 // Options and mask bits that are not known have no effect, and neither has an invalid context.
 GPSHM_ROW(void, shmem_ctx_session_start,
@@ -291,7 +345,7 @@ GPSHM_ROW(int, shmem_test_lock, (volatile long *lock),
 
 #define GPSHM_COLLECTIVE(NAME, AS, FORM, TYPE) \
     GPSHM_ROW(int, shmem_##NAME, (shmem_team_t team, GPSH_P_##FORM(TYPE, )), \
-              GPSHM_STATUS(gpushmem_##AS(team, GPSH_A_##FORM(dest, source, ))))
+              GPSHM_STATUS(gpushmem_##AS(GPSHM_TEAM(team), GPSH_A_##FORM(dest, source, ))))
 #define GPSHM_COLL_MOVE(OP, KIND, FORM, NAME, TYPE) \
     GPSHM_COLLECTIVE(NAME##_##OP, NAME##_##OP, FORM, TYPE)
 #define GPSHM_ROWS(NAME, TYPE) GPSH_COLL_MOVES(GPSHM_COLL_MOVE, NAME, TYPE)
@@ -306,7 +360,7 @@ GPSH_COLL_MOVES(GPSHM_COLL_MEM, )
 #define GPSHM_COLL_LONG(OP, ROOT, ...) \
     GPSHM_ROW(int, shmem_longdouble_##OP, \
               (shmem_team_t team, long double *dest, const long double *source, __VA_ARGS__), \
-              GPSHM_STATUS(gpushmem_##OP##mem(team, dest, source, \
+              GPSHM_STATUS(gpushmem_##OP##mem(GPSHM_TEAM(team), dest, source, \
                                               nelems * sizeof(long double) GPSH_LIST ROOT)))
 GPSHM_COLL_LONG(broadcast, (, root), size_t nelems, int root)
 GPSHM_COLL_LONG(collect, (), size_t nelems)
@@ -319,9 +373,10 @@ GPSHM_ROW(int, shmem_longdouble_alltoalls,
            ptrdiff_t sst, size_t nelems), {
     uint64_t *to = (uint64_t *)(void *)dest;
     const uint64_t *from = (const uint64_t *)(const void *)source;
-    int status = gpushmem_uint64_alltoalls(team, to, from, 2 * dst, 2 * sst, nelems);
+    const gpushmem_team_t number = GPSHM_TEAM(team);
+    int status = gpushmem_uint64_alltoalls(number, to, from, 2 * dst, 2 * sst, nelems);
     if (status == 0)
-        status = gpushmem_uint64_alltoalls(team, to + 1, from + 1, 2 * dst, 2 * sst, nelems);
+        status = gpushmem_uint64_alltoalls(number, to + 1, from + 1, 2 * dst, 2 * sst, nelems);
     return gpushmem_shmem_check(status);
 })
 
@@ -464,5 +519,6 @@ GPSHM_OLD_ARITHMETIC_TYPES(GPSHM_ROWS)
 #undef GPSHM_VOID
 #undef GPSHM_OP
 #undef GPSHM_CMP
+#undef GPSHM_TEAM
 #undef GPSHM_STATUS
 #undef GPSHM_CHECK

@@ -7,14 +7,25 @@
 #include "gpushmem/gpushmem.h"
 #include "gpushmem/impl/signatures.h"
 
-typedef gpushmem_team_t shmem_team_t;
+// As large as a pointer, as with other implementations, whose programs rely on it, and NULL where
+// there is no team.
+typedef struct gpushmem_shmem_team *shmem_team_t;
 typedef gpushmem_ctx_t shmem_ctx_t;
-typedef struct gpushmem_team_config shmem_team_config_t;
+// As the standard has it. Functions read the members that a mask names, and nothing behind them.
+typedef struct {
+    int num_contexts;
+} shmem_team_config_t;
 typedef struct gpushmem_ctx_session_config shmem_ctx_session_config_t;
 
+// Whose header this is, for programs that ask: the library's version, as 10000 * major + 100 *
+// minor + patch.
+#define GPUSHMEM_SHMEM_NUMVERSION                                                                  \
+    (GPUSHMEM_VERSION_MAJOR * 10000 + GPUSHMEM_VERSION_MINOR * 100 + GPUSHMEM_VERSION_PATCH)
 // The standard that the header follows. The library's own version is in the vendor string.
 #define SHMEM_MAJOR_VERSION 1
 #define SHMEM_MINOR_VERSION 6
+#define SHMEM_VERSION_MAJOR SHMEM_MAJOR_VERSION
+#define SHMEM_VERSION_MINOR SHMEM_MINOR_VERSION
 #define SHMEM_MAX_NAME_LEN  GPUSHMEM_MAX_NAME_LEN
 #define GPSHM_TEXT_(number) #number
 #define GPSHM_TEXT(number)  GPSHM_TEXT_(number)
@@ -27,9 +38,9 @@ typedef struct gpushmem_ctx_session_config shmem_ctx_session_config_t;
 #define SHMEM_THREAD_SERIALIZED 2
 #define SHMEM_THREAD_MULTIPLE   3
 
-#define SHMEM_TEAM_INVALID      GPUSHMEM_TEAM_INVALID
-#define SHMEM_TEAM_WORLD        GPUSHMEM_TEAM_WORLD
-#define SHMEM_TEAM_SHARED       GPUSHMEM_TEAM_SHARED
+#define SHMEM_TEAM_INVALID      ((shmem_team_t)0)
+#define SHMEM_TEAM_WORLD        ((shmem_team_t)1)
+#define SHMEM_TEAM_SHARED       ((shmem_team_t)2)
 #define SHMEM_TEAM_NUM_CONTEXTS GPUSHMEM_TEAM_NUM_CONTEXTS
 
 #define SHMEM_CTX_INVALID    GPUSHMEM_CTX_INVALID
@@ -85,6 +96,17 @@ typedef struct gpushmem_ctx_session_config shmem_ctx_session_config_t;
 #define _SHMEM_COLLECT_SYNC_SIZE       SHMEM_COLLECT_SYNC_SIZE
 #define _SHMEM_REDUCE_SYNC_SIZE        SHMEM_REDUCE_SYNC_SIZE
 #define _SHMEM_REDUCE_MIN_WRKDATA_SIZE SHMEM_REDUCE_MIN_WRKDATA_SIZE
+
+// Teams as gpushmem's own functions take them, and back. A handle that is none stays one.
+static inline gpushmem_team_t gpushmem_team_of_shmem(shmem_team_t team)
+{
+    intptr_t number = (intptr_t)team - 1;
+    return number == (gpushmem_team_t)number ? (gpushmem_team_t)number : INT32_MIN;
+}
+static inline shmem_team_t gpushmem_team_as_shmem(gpushmem_team_t team)
+{
+    return (shmem_team_t)((intptr_t)team + 1);
+}
 
 // Type families that are not those of gpushmem/types.h. long double has rows of its own.
 #define GPSHM_RMA_TYPES(X)                                                                         \

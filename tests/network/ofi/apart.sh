@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# apart.sh LINK gpushmem run OPTION... PROGRAM...: a job whose nodes are in network namespaces of their own, with one link between
+# each and a bridge. PROGRAM is what every PE runs. LINK is what the link is like:
+#
+#   plain       nothing happens to it
+#   rough       packets take 5 ms, and one of a hundred is lost (77, with a sentence, where the kernel has no netem)
+#   cut         it is down for 5 s, from 2 s after the start
+#   dead        it goes down 2 s after the start, for good
+#
+# Skips with 77 where namespaces may not be made.
+set -uo pipefail
+self=$(readlink -f "$0")
+
+# A PE: its node's namespace, by its number.
+if [ "$1" = --pe ]; then
+    node=$((GPUSHMEM_RUN_PE * APART_NODES / GPUSHMEM_RUN_SIZE))
+    shift
+    exec ip netns exec "node$node" "$@"
+fi
+
+if [ "$1" != --inside ]; then
+    ip=$(command -v ip) || ip=/usr/sbin/ip
+    [ -x "$ip" ] || { echo "apart.sh: there is no ip (iproute2)" && exit 77; }
+    unshare -Urnm true 2>/dev/null || { echo "apart.sh: network namespaces may not be made here" && exit 77; }
+    exec unshare -Urnm "$self" --inside "$@"
+fi
+shift
+link=$1
+shift
+PATH=$PATH:/usr/sbin
+export APART_NODES=${APART_NODES:-2}
+
+netem() {
+    ip netns exec "node$1" tc qdisc add dev eth0 root netem delay 5ms loss 1% 2>/dev/null ||
+        { echo "apart.sh: the kernel has no netem" && exit 77; }
+}
+
+mount -t tmpfs tmpfs /run && ip link add bridge type bridge && ip link set bridge up ||
+    { echo "apart.sh: network namespaces may not be made here" && exit 77; }
+for ((node = 0; node < APART_NODES; node++)); do
+    ip netns add "node$node" && ip link add "port$node" type veth peer name eth0 netns "node$node" || exit 1
+    ip link set "port$node" master bridge up
+    ip -n "node$node" addr add "10.77.0.$((node + 1))/24" dev eth0
+    ip -n "node$node" link set eth0 up
+    ip -n "node$node" link set lo up
+    [ "$link" != rough ] || netem "$node"
+done
+case $link in
+cut) (sleep 2 && ip link set port1 down && sleep 5 && ip link set port1 up) & ;;
+dead) (sleep 2 && ip link set port1 down) & ;;
+plain | rough) ;;
+*) echo "apart.sh: no link '$link'" && exit 2 ;;
+esac
+
+# Each PE of the job is put into its namespace.
+job=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    job+=("$1")
+    shift
+done
+shift
+"${job[@]}" "$self" --pe "$@"
+status=$?
+wait
+exit "$status"

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a PE keeps in a job of so many PEs: the library's own code makes it, for one PE whose peers
+// are records, over NICs made of memory (tests/fakes). Fails if it is more than it may be.
+//
+//   perf_books [PES...]
+//
+// Memory is what the process has resident, where a registration of the fake NIC touches every page,
+// as a real one pins it. The NIC's own (send queues, contexts of queue pairs) is not in it.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "job/job.h"
+#include "memory/team_scratch.h"
+#include "tests/fakes/fake_verbs.h"
+#include "transports/verbs/setup/verbs_message.h"
+#include "transports/verbs/setup/verbs_setup.h"
+
+enum { CHANNELS = 3, HEAP = 1 << 20, MOST_INIT_MIB = 64, MOST_RECORD = 256 };
+
+static struct gpsh_settings settings;
+
+static double resident(void)
+{
+    unsigned long size, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%lu %lu", &size, &pages) != 2)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+// Every peer's end of a handshake.
+static void answer(struct ibv_qp *from, const void *bytes, size_t n)
+{
+    struct gpsh_verbs_message message;
+    unsigned char reply[GPSH_VERBS_MESSAGE_BYTES];
+    if (!gpsh_verbs_message_parse(bytes, n, &message) || message.kind != GPSH_VERBS_GREETS)
+        return;
+    message.kind = GPSH_VERBS_READY;
+    message.from = message.to;
+    message.to = 0;
+    message.yours = message.own;
+    gpsh_verbs_message_write(&message, reply);
+    fake_datagram(from, reply, sizeof reply);
+}
+
+static void peer_failed(void *arg, int pe, int code, const char *why)
+{
+    fprintf(stderr, "PE %d: %s\n", pe, why);
+}
+
+struct books {
+    int n_pes, peers; // peers: that something was sent to
+    int64_t record;
+    double init, per_peer, job;
+};
+
+static int describe(struct gpsh_transport *transport, struct gpsh_verbs_blob *blob)
+{
+    unsigned char record[1024];
+    int64_t bytes = transport->ops->describe(transport, record, sizeof record);
+    return bytes < 0 ? (int)bytes : gpsh_verbs_blob_parse(record, (size_t)bytes, blob);
+}
+
+static int connect_all(struct gpsh_transport *transport, struct books *books)
+{
+    struct gpsh_verbs_blob blob;
+    unsigned char record[1024];
+    int status = describe(transport, &blob);
+    for (int pe = 0; !status && pe < books->n_pes; pe++) {
+        blob.pe = (uint32_t)pe;
+        gpsh_verbs_blob_write(&blob, record);
+        status = transport->ops->connect(transport, pe, record, gpsh_verbs_blob_bytes(&blob));
+    }
+    books->record = (int64_t)gpsh_verbs_blob_bytes(&blob);
+    return status;
+}
+
+// To PEs at distances 1, 2, 4, ..., as barriers go.
+static int send_all(struct gpsh_transport *transport, struct books *books, const char *heap)
+{
+    struct gpsh_channel *channel;
+    int status = transport->ops->channel_open(transport, 0, &channel);
+    for (int pe = 1; status >= 0 && pe < books->n_pes; pe *= 2, books->peers++) {
+        struct gpsh_op op = {.kind = GPSH_OP_PUT, .pe = pe, .local = (char *)heap, .bytes = 8};
+        status = transport->ops->post(channel, &op);
+    }
+    while (status >= 0 && channel->pending) {
+        transport->ops->progress(channel);
+        fake_run(FAKE_JOURNAL, IBV_WC_SUCCESS);
+        nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+    }
+    return status < 0 ? status : 0;
+}
+
+static double job_books(int n_pes)
+{
+    double before = resident();
+    gpsh_job_state.boot->n_pes = n_pes;
+    if (gpsh_job_open())
+        return -1;
+    return resident() - before;
+}
+
+static int measure(struct books *books)
+{
+    char *heap = mmap(NULL, HEAP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t control_bytes = gpsh_control_bytes(books->n_pes);
+    char *control =
+        mmap(NULL, control_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // In a file of the job's, as the board is, whose pages come when they are written.
+    size_t stride = (size_t)books->n_pes * sizeof(struct gpsh_flow);
+    char *flows = mmap(NULL, CHANNELS * stride, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct gpsh_transport *transport;
+    fake_reset();
+    fake.pins = true;
+    fake.datagram = answer;
+    memset(heap, 1, HEAP);
+    memset(control, 0, control_bytes); // a row of its own
+    struct gpsh_transport_env env = {
+        .n_pes = books->n_pes,
+        .settings = &settings,
+        .channels = CHANNELS,
+        .flows = flows,
+        .flow_stride = stride,
+        .peer_failed = peer_failed,
+        .regions = {{heap, HEAP, GPSH_MEMORY_HOST, -1, -1},
+                    {control, control_bytes, GPSH_MEMORY_HOST, -1, -1}}};
+    books->job = job_books(books->n_pes);
+    double before = resident();
+    int status = gpsh_verbs_ops.open(&env, &transport);
+    if (!status)
+        status = connect_all(transport, books);
+    books->init = resident() - before;
+    before = resident();
+    if (!status)
+        status = send_all(transport, books, heap);
+    books->per_peer = (resident() - before) / (books->peers ? books->peers : 1);
+    return status;
+}
+
+static int print_row(struct books *books)
+{
+    int n = books->n_pes;
+    double mib = 1 << 20;
+    printf("%8d %14.1f %14.1f %14.1f %14.1f %8lld %14.0f %6d\n", n, books->init / mib,
+           books->job / mib, (double)gpsh_control_total(n, &settings) / mib,
+           (double)gpsh_heap_reserved(&settings) / mib, (long long)books->record,
+           books->per_peer / 1024, books->peers);
+    bool fits = books->init + books->job <= MOST_INIT_MIB * mib && books->record <= MOST_RECORD &&
+                books->init > 0;
+    if (!fits)
+        fprintf(stderr, "more than %d MiB at init, or a record of more than %d bytes\n",
+                MOST_INIT_MIB, MOST_RECORD);
+    return fits ? 0 : 1;
+}
+
+static int row(int n_pes)
+{
+    struct books books = {.n_pes = n_pes};
+    if (measure(&books)) {
+        fprintf(stderr, "%d PEs: %s\n", n_pes, gpsh_last_error());
+        return 1;
+    }
+    return print_row(&books);
+}
+
+// Each in a process of its own, whose memory nobody has used before.
+static int row_apart(int n_pes)
+{
+    int status = 1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        status = row(n_pes);
+        fflush(stdout);
+        _exit(status);
+    }
+    return child < 0 || waitpid(child, &status, 0) != child || status;
+}
+
+int main(int argc, char **argv)
+{
+    static const int usual[] = {64, 1024, 16384, 131072};
+    char *none[] = {NULL};
+    int failed = gpsh_settings_read(none, &settings) ? 1 : 0;
+    printf("%8s %14s %14s %14s %14s %8s %14s %6s\n", "PEs", "verbs MiB", "peers MiB", "control MiB",
+           "reserve MiB", "record", "KiB a peer", "peers");
+    for (int i = 1; i < argc; i++)
+        failed |= row_apart(atoi(argv[i]));
+    for (int i = 0; argc == 1 && i < 4; i++)
+        failed |= row_apart(usual[i]);
+    return failed;
+}

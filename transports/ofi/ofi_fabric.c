@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+#include "transports/ofi/ofi_fabric.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "core/thread.h"
+
+static struct {
+    pthread_mutex_t lock;
+    struct ofi_library functions;
+    bool loaded;
+} library = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// With RTLD_GLOBAL the default search finds what a test has put in front.
+static bool find_functions(void)
+{
+    const struct {
+        const char *name;
+        void *at;
+    } wanted[] = {
+        {"fi_getinfo", &library.functions.getinfo},   {"fi_freeinfo", &library.functions.freeinfo},
+        {"fi_dupinfo", &library.functions.dupinfo},   {"fi_fabric", &library.functions.fabric},
+        {"fi_strerror", &library.functions.strerror}, {"fi_version", &library.functions.version}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *symbol = dlsym(RTLD_DEFAULT, wanted[i].name);
+        if (!symbol)
+            return false;
+        memcpy(wanted[i].at, &symbol, sizeof symbol);
+    }
+    return true;
+}
+
+// Providers of old hardware catch the program's SIGSEGV and the like when they are loaded. How a
+// program dies is its own affair.
+static const int caught[] = {SIGINT, SIGILL, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGTERM};
+enum { CAUGHT = sizeof caught / sizeof *caught };
+
+static void keep_handlers(struct sigaction kept[CAUGHT])
+{
+    for (int i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], NULL, &kept[i]);
+}
+
+static void restore_handlers(const struct sigaction kept[CAUGHT])
+{
+    for (int i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], &kept[i], NULL);
+}
+
+const struct ofi_library *gpsh_ofi_library(void)
+{
+    struct sigaction kept[CAUGHT];
+    pthread_mutex_lock(&library.lock);
+    if (!library.loaded)
+        keep_handlers(kept);
+    bool begun = library.loaded;
+    if (!library.loaded && !dlopen("libfabric.so.1", RTLD_NOW | RTLD_GLOBAL))
+        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "libfabric cannot be loaded: %s", dlerror());
+    else if (!library.loaded && !(library.loaded = find_functions()))
+        gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "libfabric.so.1 lacks functions: %s", dlerror());
+    if (!begun)
+        restore_handlers(kept);
+    pthread_mutex_unlock(&library.lock);
+    return library.loaded ? &library.functions : NULL;
+}
+
+int gpsh_ofi_error(const struct gpsh_ofi *ofi, const char *what, int64_t error)
+{
+    const char *provider = ofi->info ? ofi->info->fabric_attr->prov_name : "libfabric";
+    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "ofi: %s: %s (%s)", what,
+                     ofi->library->strerror((int)-error), provider);
+}
+
+void gpsh_ofi_peer_fail(struct gpsh_ofi *ofi, int pe, int code, const char *format, ...)
+{
+    char why[GPSH_ERROR_BYTES];
+    int none = 0;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    if (!atomic_compare_exchange_strong(&ofi->peers[pe].lost, &none, code))
+        return;
+    atomic_fetch_add(&ofi->losses, 1);
+    if (ofi->env.peer_failed)
+        ofi->env.peer_failed(ofi->env.arg, pe, code, why);
+}
+
+static bool is_loopback(const struct fi_info *info)
+{
+    const struct sockaddr *address = info->src_addr;
+    if (!address || (info->addr_format != FI_SOCKADDR_IN && info->addr_format != FI_SOCKADDR_IN6))
+        return false;
+    if (info->addr_format == FI_SOCKADDR_IN)
+        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 ==
+               127;
+    const struct in6_addr *in6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(in6);
+}
+
+static bool is_link_local(const struct fi_info *info)
+{
+    const struct sockaddr_in6 *address = info->src_addr;
+    return address && info->addr_format == FI_SOCKADDR_IN6 &&
+           IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr);
+}
+
+// Of several with the same boot, network namespaces have loopback devices of their own.
+uint64_t gpsh_ofi_machine(const struct gpsh_ofi *ofi)
+{
+    if (!is_loopback(ofi->info))
+        return 0;
+    char boot[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file) {
+        if (!fgets(boot, sizeof boot, file))
+            boot[0] = '\0';
+        fclose(file);
+    }
+    struct stat network = {0};
+    stat("/proc/self/ns/net", &network);
+    uint64_t number = (uint64_t)network.st_ino;
+    for (const char *at = boot; *at; at++)
+        number = (number ^ (unsigned char)*at) * 0x100000001b3;
+    return number ? number : 1;
+}
+
+void gpsh_ofi_address_text(const struct gpsh_ofi *ofi, const void *address, char *text,
+                           size_t bytes)
+{
+    size_t room = bytes;
+    char plain[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_in *in = address;
+    const struct sockaddr_in6 *in6 = address;
+    if (ofi->info->addr_format == FI_SOCKADDR_IN) {
+        inet_ntop(AF_INET, &in->sin_addr, plain, sizeof plain);
+        snprintf(text, bytes, "%s:%d", plain, ntohs(in->sin_port));
+    } else if (ofi->info->addr_format == FI_SOCKADDR_IN6) {
+        inet_ntop(AF_INET6, &in6->sin6_addr, plain, sizeof plain);
+        snprintf(text, bytes, "[%s]:%d", plain, ntohs(in6->sin6_port));
+    } else {
+        fi_av_straddr(ofi->av, address, text, &room);
+    }
+}
+
+const char *gpsh_ofi_format_name(uint32_t format)
+{
+    return format == FI_SOCKADDR_IN ? "IPv4" : format == FI_SOCKADDR_IN6 ? "IPv6" : "of a provider";
+}
+
+static struct fi_info *hints_for(struct gpsh_ofi *ofi, uint64_t caps, enum fi_threading threading)
+{
+    const struct gpsh_settings *settings = ofi->env.settings;
+    struct fi_info *hints = ofi->library->dupinfo(NULL);
+    if (!hints)
+        return NULL;
+    hints->caps = FI_MSG | FI_RMA | FI_REMOTE_COMM | caps;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+                                  FI_MR_ENDPOINT | FI_MR_RAW | (caps & FI_HMEM ? FI_MR_HMEM : 0);
+    hints->domain_attr->threading = threading;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    if (settings->ofi_provider[0])
+        hints->fabric_attr->prov_name = strdup(settings->ofi_provider);
+    return hints;
+}
+
+// The first that other machines can reach, as libfabric orders them, or else the first; of the NIC
+// that GPUSHMEM_OFI_DOMAIN names, if it names one: not all providers look at the name.
+static const struct fi_info *best_of(const struct fi_info *list, const char *domain)
+{
+    const struct fi_info *first = NULL;
+    for (const struct fi_info *info = list; info; info = info->next) {
+        if (domain[0] && strcmp(info->domain_attr->name, domain) != 0)
+            continue;
+        if (!is_loopback(info) && !is_link_local(info))
+            return info;
+        first = first ? first : info;
+    }
+    return first;
+}
+
+struct search {
+    struct gpsh_ofi *ofi;
+    const struct fi_info *hints;
+    struct fi_info *list;
+};
+
+static int ask(void *arg)
+{
+    struct search *search = arg;
+    return search->ofi->library->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, search->hints,
+                                         &search->list);
+}
+
+// Sets ofi->info, or leaves it as it is.
+static int look_for(struct gpsh_ofi *ofi, uint64_t caps, enum fi_threading threading)
+{
+    struct fi_info *hints = hints_for(ofi, caps, threading);
+    if (!hints)
+        return -FI_ENOMEM;
+    struct search search = {ofi, hints, NULL};
+    struct sigaction kept[CAUGHT];
+    keep_handlers(kept);
+    int error = gpsh_without_signals(ask, &search); // providers start threads
+    restore_handlers(kept);
+    if (!error) {
+        const struct fi_info *best = best_of(search.list, ofi->env.settings->ofi_domain);
+        struct fi_info *found = best ? ofi->library->dupinfo(best) : NULL;
+        ofi->library->freeinfo(search.list);
+        error = found ? 0 : best ? -FI_ENOMEM : -FI_ENODATA;
+        ofi->info = found ? found : ofi->info;
+    }
+    ofi->library->freeinfo(hints);
+    return error;
+}
+
+static int choose_with(struct gpsh_ofi *ofi, uint64_t caps)
+{
+    int error = look_for(ofi, caps, FI_THREAD_SAFE);
+    return error ? look_for(ofi, caps, FI_THREAD_COMPLETION) : 0;
+}
+
+// Atomics of a NIC are wanted where it executes them itself. Where libfabric would do it in the
+// target's process, so does the agent, and then they are exclusive with the processors'.
+static int choose(struct gpsh_ofi *ofi)
+{
+    uint64_t memory = ofi_device_heap(ofi) ? FI_HMEM : 0;
+    int error = memory ? choose_with(ofi, memory) : -FI_ENODATA;
+    ofi->hmem = !error;
+    if (error) {
+        memory = 0;
+        error = choose_with(ofi, 0);
+    }
+    if (error)
+        return error;
+    bool wanted = ofi->env.settings->amo_agent == GPSH_AGENT_NIC ||
+                  ofi->info->domain_attr->data_progress == FI_PROGRESS_AUTO;
+    struct fi_info *plain = ofi->info;
+    if (!wanted || choose_with(ofi, memory | FI_ATOMIC))
+        return 0;
+    ofi->atomics = !strcmp(ofi->info->fabric_attr->prov_name, plain->fabric_attr->prov_name);
+    ofi->library->freeinfo(ofi->atomics ? plain : ofi->info);
+    ofi->info = ofi->atomics ? ofi->info : plain;
+    return 0;
+}
+
+static bool has_atomic(const struct gpsh_ofi *ofi, enum fi_datatype type, enum fi_op op,
+                       uint64_t flags)
+{
+    struct fi_atomic_attr attr;
+    return fi_query_atomic(ofi->domain, type, op, &attr, flags) == 0 && attr.count >= 1;
+}
+
+static bool has_all_atomics(const struct gpsh_ofi *ofi)
+{
+    static const enum fi_datatype types[] = {FI_UINT32, FI_UINT64};
+    static const enum fi_op ops[] = {FI_SUM, FI_BAND, FI_BOR, FI_BXOR, FI_ATOMIC_WRITE};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+            if (!has_atomic(ofi, types[t], ops[i], 0) ||
+                !has_atomic(ofi, types[t], ops[i], FI_FETCH_ATOMIC))
+                return false;
+        if (!has_atomic(ofi, types[t], FI_ATOMIC_READ, FI_FETCH_ATOMIC) ||
+            !has_atomic(ofi, types[t], FI_CSWAP, FI_COMPARE_ATOMIC))
+            return false;
+    }
+    return true;
+}
+
+static void note_manners(struct gpsh_ofi *ofi)
+{
+    const struct fi_info *info = ofi->info;
+    int mode = info->domain_attr->mr_mode;
+    uint64_t atomic_order = FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAW;
+    bool software = info->domain_attr->data_progress != FI_PROGRESS_AUTO;
+    ofi->virtual_addresses = mode & FI_MR_VIRT_ADDR;
+    ofi->local_keys = mode & FI_MR_LOCAL;
+    ofi->endpoint_keys = mode & FI_MR_ENDPOINT;
+    ofi->raw_keys = mode & FI_MR_RAW;
+    ofi->provider_keys = mode & FI_MR_PROV_KEY;
+    ofi->in_order = info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_SAS;
+    ofi->atomics_in_order = (info->tx_attr->msg_order & atomic_order) == atomic_order;
+    ofi->max_message = info->ep_attr->max_msg_size;
+    ofi->small = software ? (uint64_t)ofi->env.settings->ofi_small : 0;
+    if (ofi->small > OFI_PAYLOAD)
+        ofi->small = OFI_PAYLOAD;
+    ofi->atomics = ofi->atomics && has_all_atomics(ofi);
+}
+
+static int open_objects(void *arg)
+{
+    struct gpsh_ofi *ofi = arg;
+    struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = (size_t)ofi->env.n_pes};
+    int error = ofi->library->fabric(ofi->info->fabric_attr, &ofi->fabric, NULL);
+    if (error)
+        return gpsh_ofi_error(ofi, "fi_fabric", error);
+    error = fi_domain(ofi->fabric, ofi->info, &ofi->domain, NULL);
+    if (error)
+        return gpsh_ofi_error(ofi, "fi_domain", error);
+    error = fi_av_open(ofi->domain, &av, &ofi->av, NULL);
+    return error ? gpsh_ofi_error(ofi, "fi_av_open", error) : 0;
+}
+
+int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi)
+{
+    ofi->library = gpsh_ofi_library();
+    if (!ofi->library)
+        return gpsh_last_error_code();
+    int error = choose(ofi);
+    if (error)
+        return gpsh_fail(
+            GPUSHMEM_ERR_TRANSPORT,
+            "ofi: no provider of libfabric has messages, one-sided operations and completion at "
+            "the target%s%s%s%s: %s (fi_info lists them)",
+            ofi->env.settings->ofi_provider[0] ? ", GPUSHMEM_OFI_PROVIDER=" : "",
+            ofi->env.settings->ofi_provider,
+            ofi->env.settings->ofi_domain[0] ? ", GPUSHMEM_OFI_DOMAIN=" : "",
+            ofi->env.settings->ofi_domain, ofi->library->strerror(-error));
+    int status = gpsh_without_signals(open_objects, ofi);
+    if (!status)
+        note_manners(ofi);
+    return status;
+}
+
+void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi)
+{
+    if (ofi->av)
+        fi_close(&ofi->av->fid);
+    if (ofi->domain)
+        fi_close(&ofi->domain->fid);
+    if (ofi->fabric)
+        fi_close(&ofi->fabric->fid);
+    if (ofi->info)
+        ofi->library->freeinfo(ofi->info);
+}

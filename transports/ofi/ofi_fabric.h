@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// libfabric itself: the library, the provider that is chosen, and what it can do.
+#ifndef GPSH_OFI_FABRIC_H
+#define GPSH_OFI_FABRIC_H
+
+#include "transports/ofi/ofi_state.h"
+
+// Loaded when it is first needed: what has no use for libfabric does not wait for its providers.
+// NULL with a sentence where it is not to be had.
+const struct ofi_library *gpsh_ofi_library(void);
+
+// Chooses a provider, and opens fabric, domain and address vector.
+int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi);
+void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi);
+
+// What an address is good for: 0 if other machines reach it, else this machine's number.
+uint64_t gpsh_ofi_machine(const struct gpsh_ofi *ofi);
+// "192.0.2.7:4711", or what the provider calls it.
+void gpsh_ofi_address_text(const struct gpsh_ofi *ofi, const void *address, char *text,
+                           size_t bytes);
+const char *gpsh_ofi_format_name(uint32_t format); // of addresses
+// Fails with "what: why" and code GPUSHMEM_ERR_TRANSPORT. `error` as libfabric returns it.
+int gpsh_ofi_error(const struct gpsh_ofi *ofi, const char *what, int64_t error);
+
+// What is wrong with that peer, once; any thread. Later codes are not told.
+void gpsh_ofi_peer_fail(struct gpsh_ofi *ofi, int pe, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

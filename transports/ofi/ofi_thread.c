@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/thread.h"
+#include "transports/ofi/ofi_drive.h"
+#include "transports/ofi/ofi_fabric.h"
+#include "transports/ofi/ofi_flow.h"
+#include "transports/ofi/ofi_wire.h"
+
+enum {
+    // So long after the last message it looks without sleeping: who sends one often sends another.
+    ALERT_NS = 100000,
+    WATCH_MS = 500,
+    PINGS = 8, // of a flow without an answer; then one for so many looks
+    // While somebody else makes so many passes in a nap, this thread stands by.
+    HELPED_NAP_NS = 100000,
+    HELPED = 10,
+    // A queue that cannot be slept for is looked at so often, and while messages wait to be sent.
+    NAP_NS = 100000,
+};
+
+static void nap(long ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+// ------------------------------------------------------------------------------------------
+// silent peers
+
+// Those that a stopped PE does not read shall not pile up; some may be lost with a connection.
+static void ping(struct gpsh_ofi *ofi, struct ofi_flow *flow)
+{
+    pthread_mutex_lock(&ofi->wire.lock);
+    bool wanted = flow->pings++ < PINGS || flow->pings % PINGS == 0;
+    struct ofi_message *message =
+        wanted && !ofi->wire.waiting[flow->pe]
+            ? gpsh_ofi_message(ofi, flow->pe, OFI_PING, flow->channel->index)
+            : NULL;
+    if (message) {
+        message->parcel->number = atomic_load(&flow->asked);
+        gpsh_ofi_send(ofi, message);
+    }
+    pthread_mutex_unlock(&ofi->wire.lock);
+}
+
+// Whether operations of that flow are under way; those that have not moved since the last time are
+// asked about. Of one-sided operations the wire hears nothing: their completion is a sign of life.
+static bool watch_flow(struct gpsh_ofi *ofi, struct ofi_flow *flow, uint64_t now_ns)
+{
+    uint64_t completed = __atomic_load_n(&flow->pub->completed, __ATOMIC_RELAXED);
+    bool awaits = __atomic_load_n(&flow->pub->posted, __ATOMIC_RELAXED) != completed;
+    if (completed != flow->watched)
+        atomic_store_explicit(&ofi->peers[flow->pe].heard_ns, now_ns, memory_order_relaxed);
+    else if (awaits)
+        ping(ofi, flow);
+    flow->watched = completed;
+    return awaits;
+}
+
+static void watch_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns)
+{
+    struct ofi_peer *peer = &ofi->peers[pe];
+    uint64_t limit_ns = (uint64_t)ofi->env.settings->ofi_timeout * 1000000000;
+    bool awaited = false;
+    for (int c = 0; c < ofi->env.channels; c++) {
+        struct ofi_flow *flow = atomic_load(&ofi->channels[c].flows[pe]);
+        awaited |= flow && !atomic_load(&peer->lost) && watch_flow(ofi, flow, now_ns);
+    }
+    if (!awaited) {
+        peer->awaited_ns = 0;
+        return;
+    }
+    if (!peer->awaited_ns)
+        peer->awaited_ns = now_ns;
+    uint64_t heard_ns = atomic_load_explicit(&peer->heard_ns, memory_order_relaxed);
+    if (heard_ns < peer->awaited_ns)
+        heard_ns = peer->awaited_ns;
+    if (limit_ns && now_ns > heard_ns && now_ns - heard_ns > limit_ns)
+        gpsh_ofi_peer_fail(ofi, pe, GPUSHMEM_ERR_PE_FAILED,
+                           "PE %d has not answered for %llu s (GPUSHMEM_OFI_TIMEOUT)", pe,
+                           (unsigned long long)ofi->env.settings->ofi_timeout);
+}
+
+static void watch(struct gpsh_ofi *ofi)
+{
+    uint64_t now_ns = gpsh_clock_ns();
+    for (int pe = 0; pe < ofi->env.n_pes; pe++)
+        watch_peer(ofi, pe, now_ns);
+}
+
+// ------------------------------------------------------------------------------------------
+// sleep
+
+static bool may_sleep(struct gpsh_ofi *ofi, bool *waiting)
+{
+    struct fid *queue = &ofi->wire.cq->fid;
+    pthread_mutex_lock(&ofi->wire.lock);
+    *waiting = ofi->wire.unsent || ofi->wire.unposted;
+    bool may = fi_trywait(ofi->fabric, &queue, 1) == FI_SUCCESS;
+    pthread_mutex_unlock(&ofi->wire.lock);
+    return may;
+}
+
+// True if something has come, perhaps an operation of a peer that this PE is not told of.
+static bool sleep_until_something(struct gpsh_ofi *ofi)
+{
+    struct pollfd fds[] = {{.fd = ofi->wake, .events = POLLIN},
+                           {.fd = ofi->wire.fd, .events = POLLIN}};
+    bool waiting;
+    if (ofi->wire.fd < 0)
+        nap(NAP_NS);
+    else if (!may_sleep(ofi, &waiting))
+        return true;
+    else
+        return poll(fds, 2, waiting ? 1 : WATCH_MS) > 0;
+    return false;
+}
+
+// How often others made passes of late.
+struct company {
+    uint64_t since_ns;
+    uint32_t passes;
+    bool helps;
+};
+
+// Whether threads that wait make passes, and will see what arrives before this one could.
+static bool is_helped(const struct gpsh_ofi *ofi, struct company *company, uint64_t now_ns)
+{
+    if (now_ns - company->since_ns < HELPED_NAP_NS)
+        return company->helps;
+    uint32_t passes = atomic_load_explicit(&ofi->wire.helped, memory_order_relaxed);
+    company->helps = passes - company->passes >= HELPED;
+    company->since_ns = now_ns;
+    company->passes = passes;
+    return company->helps;
+}
+
+static void *run(void *arg)
+{
+    struct gpsh_ofi *ofi = arg;
+    struct ofi_flow *pushed;
+    uint64_t now_ns = gpsh_clock_ns(), watched_ns = now_ns, found_ns = 0;
+    struct company company = {0};
+    while (!atomic_load_explicit(&ofi->stop, memory_order_relaxed)) {
+        bool found = gpsh_ofi_serve(ofi, &pushed);
+        gpsh_ofi_push(pushed);
+        now_ns = gpsh_clock_ns();
+        found_ns = found ? now_ns : found_ns;
+        if (is_helped(ofi, &company, now_ns))
+            nap(HELPED_NAP_NS);
+        else if (now_ns - found_ns > ALERT_NS)
+            found_ns = sleep_until_something(ofi) ? gpsh_clock_ns() : found_ns;
+        else if (!found)
+            sched_yield();
+        if (now_ns - watched_ns >= WATCH_MS * UINT64_C(1000000)) {
+            watch(ofi);
+            watched_ns = now_ns;
+        }
+    }
+    return NULL;
+}
+
+int gpsh_ofi_thread_start(struct gpsh_ofi *ofi)
+{
+    ofi->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int error = ofi->wake < 0 ? errno : gpsh_thread_start(&ofi->thread, "gpushmem-ofi", run, ofi);
+    ofi->running = !error;
+    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the thread that serves peers: %s",
+                             strerror(error))
+                 : 0;
+}
+
+void gpsh_ofi_thread_stop(struct gpsh_ofi *ofi)
+{
+    atomic_store(&ofi->stop, true);
+    if (ofi->running) {
+        uint64_t one = 1;
+        (void)!write(ofi->wake, &one, sizeof one);
+        pthread_join(ofi->thread, NULL);
+    }
+    if (ofi->wake >= 0)
+        close(ofi->wake);
+    ofi->running = false;
+    ofi->wake = -1;
+}
