@@ -40,6 +40,7 @@ struct wiring {
     char open_failures[400];      // sentences of transports that could not be opened
     const char *collectives;      // GPUSHMEM_COLLECTIVES in full
     char spared[64];              // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
+    bool apart;                   // PEs of this node do not reach each other's heaps
 };
 
 static void note_open_failure(struct wiring *w, const char *name)
@@ -73,14 +74,14 @@ static bool is_whole_job_here(void)
 
 // Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches
 // everybody, or other nodes.
-static bool is_needed(const struct gpsh_transport_ops *ops)
+static bool is_needed(const struct wiring *w, const struct gpsh_transport_ops *ops)
 {
     if (!(ops->caps & GPSH_CAP_REMOTE_NODE))
         return true;
     for (int i = 0; i < gpsh_net()->n_transports; i++)
         if (gpsh_net()->transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
             return false;
-    if (!is_whole_job_here())
+    if (!is_whole_job_here() || w->apart)
         return true;
     if (gpsh_settings()->amo_agent == GPSH_AGENT_NIC)
         return true;
@@ -144,7 +145,7 @@ static int open_transports(struct wiring *w, const char *names, bool all)
         }
         if (gpsh_net()->n_transports == GPSH_MAX_TRANSPORTS)
             continue;
-        if (!all && !is_needed(ops)) {
+        if (!all && !is_needed(w, ops)) {
             size_t used = strlen(w->spared);
             snprintf(w->spared + used, sizeof w->spared - used, "%s%s", used ? "," : "", name);
             continue;
@@ -354,29 +355,16 @@ static int map_node(struct wiring *w)
     return status;
 }
 
-// Those of this PE, by every PE.
-static int open_spared(struct wiring *w)
+// Opens what was spared, on every PE: the first that is there, or all.
+static int open_spared(struct wiring *w, bool all)
 {
     char names[64];
     snprintf(names, sizeof names, "%s", w->spared);
-    int opened = open_transports(w, names, true);
+    int opened = open_transports(w, names, all);
     int status = publish(w, opened);
     if (!status && !opened)
         status = collect(w);
     return opened ? opened : status;
-}
-
-// GPUs of one node may not reach each other's memory. If that is so anywhere in the job, the
-// transports that were spared are opened after all, on every PE.
-static int open_for_gpus(struct wiring *w, int my_status)
-{
-    enum { EVERY_HEAP_IS_MAPPED = 1 };
-    uint32_t all, mine = EVERY_HEAP_IS_MAPPED;
-    for (int pe = 0; pe < gpsh_job()->n_pes && !my_status; pe++)
-        if (!gpsh_heap()->mapped[GPSH_HEAP][pe])
-            mine = 0;
-    int status = gpsh_agree(gpsh_job()->boot, my_status, mine, &all);
-    return status || all & EVERY_HEAP_IS_MAPPED ? status : open_spared(w);
 }
 
 // Whether one way to other nodes is open on every PE: all read the same, and decide alike.
@@ -390,6 +378,29 @@ static bool has_common_way(const struct wiring *w)
             return true;
     }
     return false;
+}
+
+// GPUs of one node may not reach each other's memory. If that is so anywhere in the job, a
+// transport that was spared is opened after all, on every PE.
+static int open_for_gpus(struct wiring *w, int my_status)
+{
+    enum { EVERY_HEAP_IS_MAPPED = 1 };
+    uint32_t all, mine = EVERY_HEAP_IS_MAPPED;
+    for (int pe = 0; pe < gpsh_job()->n_pes && !my_status; pe++)
+        if (!gpsh_heap()->mapped[GPSH_HEAP][pe])
+            mine = 0;
+    int status = gpsh_agree(gpsh_job()->boot, my_status, mine, &all);
+    if (status || all & EVERY_HEAP_IS_MAPPED)
+        return status;
+    w->apart = true;
+    return open_spared(w, false);
+}
+
+// Everything that was spared, where the first way is not open on every PE.
+static int open_common_way(struct wiring *w)
+{
+    bool far = w->apart || !is_whole_job_here();
+    return far && !has_common_way(w) ? open_spared(w, true) : 0;
 }
 
 // Agents for atomics, which every PE then publishes as well.
@@ -555,14 +566,15 @@ static int wire(struct wiring *w, int my_status)
         status = collect(w);
     if (status)
         return status; // all PEs see what is wrong with the blobs
-    if (!is_whole_job_here() && !has_common_way(w))
-        status = open_spared(w);
+    status = open_common_way(w);
     if (status)
         return status;
     settle_static(w);
     status = map_node(w);
     if (gpsh_heap()->device && is_whole_job_here() && gpsh_job()->n_pes > 1) {
         status = open_for_gpus(w, status);
+        if (!status && w->apart)
+            status = open_common_way(w);
         if (status)
             return status; // everybody's
     }

@@ -72,7 +72,8 @@ GPUSHMEM_TRANSPORTS=p2p. It takes peer access (nvidia-smi topo -p2p rw), verbs a
 two_gpus="env FAKE_CUDA_DEVICES=2 FAKE_CUDA_PEER=0"
 says "no peer access" "$(apart "")" $two_gpus GPUSHMEM_TRANSPORTS=p2p $job
 says "no peer access, IPC" "$(apart " by CUDA IPC")" $two_gpus GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_TEST_HEAP_EXPORT=ipc $job
-says "no peer access, no NIC" "nor by GPUSHMEM_TRANSPORTS=p2p,verbs (verbs: no " $two_gpus $job
+says "no peer access, no NIC" "nor by GPUSHMEM_TRANSPORTS=p2p,verbs (verbs: no " $two_gpus GPUSHMEM_TRANSPORTS=p2p,verbs $job
+works "no peer access, but a network" "PE 1 by ofi (" $two_gpus $job
 works "no peer access, by NIC" "PE 1 by verbs (softhca" $nic $two_gpus $job
 works "peer access between some, by NIC" "PE 2 by p2p (mapped GPU memory), atomics by verbs" \
     $nic $two_gpus $run -n 3 "$bin/lifecycle"

@@ -20,7 +20,8 @@ says "processor atomics across nodes" "PE " env GPUSHMEM_AMO_AGENT=cpu GPUSHMEM_
 says "NIC atomics without a NIC" "GPUSHMEM_AMO_AGENT=nic: no NIC executes atomics for every PE (verbs is not in" \
     env GPUSHMEM_AMO_AGENT=nic GPUSHMEM_TRANSPORTS=p2p "$bin/lifecycle"
 says "bad CPUs for proxies, none needed" "GPUSHMEM_PROXY_CPUS=4- is no list of CPUs" env GPUSHMEM_PROXY_CPUS=4- "$bin/lifecycle"
-works "statistics of a job without rings" "stats: nothing was counted" env GPUSHMEM_STATS=1 "$bin/lifecycle"
+works "statistics of a job without rings" "stats: host             direct       0" env GPUSHMEM_STATS=1 "$bin/lifecycle"
+works "statistics of a job without operations" "stats: nothing was counted" env GPUSHMEM_STATS=1 "$bin/process_heap_size" 256
 says "log file in no directory" "GPUSHMEM_LOG_FILE=/nowhere/log" env GPUSHMEM_LOG_FILE=/nowhere/log "$bin/lifecycle"
 # Whatever is there under the log's name, nobody waits for it and nobody else's file is written to.
 odd=$(mktemp -d)
