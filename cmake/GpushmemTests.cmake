@@ -114,14 +114,15 @@ set(GPUSHMEM_FAKE_GPU_FAILS FAIL_REGULAR_EXPRESSION "fake cuda: ")
 
 # Tests on the software HCA (tests/network/softhca/README.md): verbs devices without hardware or guest.
 
-# gpushmem_add_softhca_test(NAME name COMMAND command... [GPU] [DEVICES n] [LABELS label...] [TIMEOUT seconds]
+# gpushmem_add_softhca_test(NAME name COMMAND command... [GPU] [MLX5] [DEVICES n] [LABELS label...] [TIMEOUT seconds]
 #                           [ENVIRONMENT NAME=value...] [PROPERTIES name value...])
 # Runs the command with the software HCA in the place of libibverbs and with verbs as the only transport. With GPU
-# the heap is in fake GPU memory. Several may run at once, of several builds too: each has devices of its own.
+# the heap is in fake GPU memory; with MLX5 kernels may take the devices' queues, whose misuse fails the test. Several may run
+# at once, of several builds too: each has devices of its own.
 string(MD5 GPUSHMEM_BUILD_ID "${PROJECT_BINARY_DIR}")
 string(SUBSTRING "${GPUSHMEM_BUILD_ID}" 0 8 GPUSHMEM_BUILD_ID)
 function(gpushmem_add_softhca_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "GPU" "NAME;DEVICES;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "GPU;MLX5" "NAME;DEVICES;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(NOT arg_DEVICES)
     set(arg_DEVICES 1)
   endif()
@@ -132,10 +133,16 @@ function(gpushmem_add_softhca_test)
     list(PREPEND arg_ENVIRONMENT ${GPUSHMEM_FAKE_GPU})
     list(PREPEND arg_PROPERTIES ${GPUSHMEM_FAKE_GPU_FAILS})
   endif()
+  set(preload $<TARGET_FILE:gpushmem_softhca>)
+  if(arg_MLX5)
+    string(APPEND preload ":$<TARGET_FILE:fake_mlx5>")
+    list(PREPEND arg_ENVIRONMENT GPUSHMEM_SOFTHCA_MLX5=1)
+    list(APPEND arg_PROPERTIES FAIL_REGULAR_EXPRESSION "fake cuda: |softhca: misuse")
+  endif()
   # A sanitizer's runtime wants to come first in the process; it may come second here, since this library needs none.
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
     LABELS ${arg_LABELS} PROPERTIES ${arg_PROPERTIES}
-    ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:gpushmem_softhca> GPUSHMEM_TRANSPORTS=verbs ASAN_OPTIONS=verify_asan_link_order=0
+    ENVIRONMENT LD_PRELOAD=${preload} GPUSHMEM_TRANSPORTS=verbs ASAN_OPTIONS=verify_asan_link_order=0
                 GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${GPUSHMEM_BUILD_ID}-${arg_NAME} GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES}
                 ${arg_ENVIRONMENT})
 endfunction()

@@ -32,8 +32,7 @@ static int append(struct builder *b, const struct shca_wqe *wqe, uint32_t turn, 
     enum shca_record_kind kind = kind_of(wqe);
     *record = (struct shca_record){
         .address = address,
-        .operand = kind == SHCA_RECORD_ADD ? wqe->compare : wqe->swap,
-        .compare = wqe->compare,
+        .change = wqe->change,
         .kind = kind,
         .key = wqe->key,
         .bytes = (uint32_t)bytes,
@@ -140,6 +139,12 @@ static bool is_atomic(const struct shca_record *record)
     return record->kind == SHCA_RECORD_ADD || record->kind == SHCA_RECORD_CAS;
 }
 
+// Words of one size do not overlap, so that a row of them may be fetched before any is written.
+static bool is_of_the_row(const struct shca_record *first, const struct shca_record *next)
+{
+    return is_atomic(next) && next->bytes == first->bytes;
+}
+
 static int read_or_write(struct shca_device *device, const struct shca_record *record, char *data)
 {
     // The sender's NIC has checked it, but it may be gone since.
@@ -170,7 +175,7 @@ static uint64_t value_before(const struct shca_record *row, const uint64_t *afte
 static int change_words(struct shca_device *device, const struct shca_record *row, uint32_t *n,
                         char *data)
 {
-    uint64_t after[SHCA_BATCH], old;
+    uint64_t after[SHCA_BATCH];
     uint32_t begun = 0;
     int status = IBV_WC_SUCCESS;
     while (begun < *n &&
@@ -181,14 +186,12 @@ static int change_words(struct shca_device *device, const struct shca_record *ro
     *n = begun;
     status = shca_gpu_finish(device);
     for (uint32_t i = 0; i < begun && status == IBV_WC_SUCCESS; i++) {
-        memcpy(&old, data + row[i].data, sizeof old);
+        uint64_t old = 0;
+        memcpy(&old, data + row[i].data, row[i].bytes);
         old = value_before(row, after, i, old);
-        after[i] = row[i].kind == SHCA_RECORD_ADD ? old + row[i].operand
-                   : old == row[i].compare        ? row[i].operand
-                                                  : old;
-        memcpy(data + row[i].data, &old, sizeof old);
-        status =
-            shca_gpu_write(device, (void *)(uintptr_t)row[i].address, &after[i], sizeof after[i]);
+        after[i] = shca_changed(&row[i].change, old);
+        shca_change_answer(&row[i].change, old, data + row[i].data);
+        status = shca_gpu_write(device, (void *)(uintptr_t)row[i].address, &after[i], row[i].bytes);
     }
     while (status != IBV_WC_SUCCESS && begun)
         shca_mr_end(&device->segment->mrs[row[--begun].key >> 16]);
@@ -201,7 +204,8 @@ void shca_batch_begin(struct shca_device *device, struct shca_mail *mail, struct
     for (mail->done = 0; mail->done < mail->count && status == IBV_WC_SUCCESS;) {
         const struct shca_record *record = &block->records[mail->done];
         uint32_t n = 1;
-        while (is_atomic(record) && mail->done + n < mail->count && is_atomic(record + n))
+        while (is_atomic(record) && mail->done + n < mail->count &&
+               is_of_the_row(record, record + n))
             n++;
         status = is_atomic(record) ? change_words(device, record, &n, block->data)
                                    : read_or_write(device, record, block->data + record->data);

@@ -18,6 +18,7 @@ struct shca_device shca_devices[SHCA_DEVICES];
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum { GIDS_ROCE = 4, GIDS_IB = 1 };
+enum { MELLANOX = 0x02c9, CONNECTX_7 = 4129 }; // MLX5=1
 
 static void devices_fill(void)
 {
@@ -256,6 +257,8 @@ SHCA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_
         .sys_image_guid = ibv_get_device_guid(&device->ibv),
         .max_mr_size = UINT64_MAX,
         .page_size_cap = 0xfffff000,
+        .vendor_id = shca_settings.mlx5 ? MELLANOX : 0,
+        .vendor_part_id = shca_settings.mlx5 ? CONNECTX_7 : 0,
         .max_qp = SHCA_QPS - 1,
         .max_qp_wr = (int)shca_settings.max_qp_wr,
         .max_sge = (int)shca_settings.max_sge,

@@ -142,6 +142,6 @@ char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd);
 void gpu_copy(void *to, const void *from, size_t bytes);
 
 extern const struct test_case ops_cases[], error_cases[], order_cases[], device_cases[],
-    fault_cases[], datagram_cases[], gpu_cases[];
+    fault_cases[], datagram_cases[], gpu_cases[], mlx5_cases[], misuse_cases[];
 
 #endif

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -104,6 +105,12 @@ static void raise_event(struct shca_qp *qp)
     shca_device_event(qp->device, &event);
 }
 
+// sq_sig_all is what a provider's ibv_post_send makes of its WQEs.
+static bool is_signalled(const struct shca_qp *qp, const struct shca_wqe *wqe)
+{
+    return (wqe->flags & IBV_SEND_SIGNALED) || (qp->init.sq_sig_all && !qp->mlx5);
+}
+
 static void complete(struct shca_qp *qp, const struct shca_wqe *wqe, int status)
 {
     long number = shca_is_datagrams(qp) ? -2 : atomic_fetch_add(&completed, 1);
@@ -112,15 +119,19 @@ static void complete(struct shca_qp *qp, const struct shca_wqe *wqe, int status)
     qp->retrying = qp->imm_turn = false;
     qp->rnr_left = qp->attr.rnr_retry;
     qp->gap |= status != IBV_WC_SUCCESS && !wqe->counted;
+    if (qp->mlx5)
+        shca_mlx5_completed(qp, wqe, status, number == shca_settings.fail_after);
     if (status != IBV_WC_SUCCESS)
         atomic_store(&qp->entry->state, IBV_QPS_ERR);
-    if (status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED) || qp->init.sq_sig_all) {
+    if (status != IBV_WC_SUCCESS || is_signalled(qp, wqe)) {
         struct shca_cqe cqe = {.qp = qp, .send = true, .retires = qp->exec};
         cqe.wc.wr_id = wqe->wr_id;
         cqe.wc.status = (enum ibv_wc_status)status;
         cqe.wc.opcode = shca_wc_opcode(wqe->opcode);
         cqe.wc.byte_len = (uint32_t)wqe->bytes;
         cqe.wc.qp_num = qp->ibv.qp_num;
+        cqe.index = wqe->index;
+        cqe.hw_opcode = wqe->hw_opcode;
         shca_cq_push(qp->ibv.send_cq, &cqe);
     }
     if (number == shca_settings.event_after)
@@ -243,6 +254,8 @@ static int execute(struct shca_qp *qp, struct shca_wqe *wqe)
 {
     if (shca_is_datagrams(qp))
         return shca_datagram_send(qp, wqe);
+    if (wqe->opcode == SHCA_WR_NOP)
+        return wqe->early_status;
     if (!qp->retrying && shca_link_goes_down(qp))
         lose_answers(qp, (uint64_t)shca_settings.down_lost);
     if (!shca_link_is_up(qp))
@@ -454,6 +467,7 @@ static uint32_t pass(struct shca_device *device, bool thread, uint64_t *wake_ns)
     device->use_gpu = thread;
     shca_mail_serve(device);
     look_at_insults(device);
+    shca_mlx5_look(device);
     collect(device);
     return turns(device, wake_ns);
 }
@@ -513,14 +527,22 @@ static void lock_for_thread(struct shca_device *device)
     atomic_store(&device->thread_waits, false);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void *engine(void *arg)
 {
     struct shca_device *device = arg;
     uint64_t idle_since = 0;
+    if (shca_settings.mlx5)
+        prctl(PR_SET_TIMERSLACK, 1000); // of this thread
     while (!atomic_load(&device->stop)) {
         uint64_t wake_ns = UINT64_MAX;
         lock_for_thread(device);
         uint32_t done = pass(device, true, &wake_ns);
+        bool looks = device->queues;
         pthread_mutex_unlock(&device->engine_lock);
         uint64_t now = shca_now_ns();
         if (done || !idle_since)
@@ -530,8 +552,12 @@ static void *engine(void *arg)
             sched_yield();
             continue;
         }
-        sleep_until(device, wake_ns);
-        idle_since = 0;
+        if (!looks) {
+            sleep_until(device, wake_ns);
+            idle_since = 0;
+        } else { // whoever writes to a doorbell register wakes nobody
+            sleep_until(device, earlier(wake_ns, now + (uint64_t)shca_settings.look_us * 1000));
+        }
     }
     return NULL;
 }
@@ -589,6 +615,8 @@ void shca_engine_forget(struct shca_qp *qp)
             qp->exec = qp->due = qp->moved = qp->retry_at = qp->flush_ns = 0;
             qp->retrying = qp->imm_turn = qp->gap = false;
             qp->peer = NULL;
+            if (qp->mlx5)
+                shca_mlx5_queue_reset(qp->mlx5);
             qp->rq_head = qp->rq_tail = 0;
             atomic_store(&qp->head, 0);
             atomic_store(&qp->tail, 0);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Executing one work request: the checks that the two NICs make, and the copy.
-#define _POSIX_C_SOURCE 200809L // nanosleep
-#include <time.h>
-
 #include "softhca.h"
 
 // What a work request does at the target.
@@ -296,46 +293,16 @@ static int read_data(struct job *job, struct shca_wqe *wqe)
     return status;
 }
 
-static uint64_t changed(const struct shca_wqe *wqe, uint64_t old)
-{
-    if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-        return old + wqe->compare;
-    return old == wqe->compare ? wqe->swap : old;
-}
-
-static void leave_gap(void)
-{
-    if (shca_settings.atomic_gap_us)
-        nanosleep(&(struct timespec){shca_settings.atomic_gap_us / 1000000,
-                                     shca_settings.atomic_gap_us % 1000000 * 1000},
-                  NULL);
-}
-
-static uint64_t change_word(const struct shca_wqe *wqe, uint64_t *word)
-{
-    uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    if (shca_settings.atomic_cap == IBV_ATOMIC_HCA) {
-        // Atomic to other NIC atomics only, by the lock: the processor's, and all writes, may come
-        // in between, as on real hardware.
-        leave_gap();
-        __atomic_store_n(word, changed(wqe, old), __ATOMIC_RELEASE);
-        return old;
-    }
-    while (!__atomic_compare_exchange_n(word, &old, changed(wqe, old), false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE))
-        ;
-    return old;
-}
-
 static int change(const struct job *job, const struct shca_wqe *wqe, uint64_t *old)
 {
     if (job->mapped) {
-        *old = change_word(wqe, (uint64_t *)(void *)job->mapped);
+        *old = shca_change_word(&wqe->change, job->mapped);
         return IBV_WC_SUCCESS;
     }
-    int status = move(job, (char *)old, SHCA_HOST, 0, 8, false);
-    uint64_t new = changed(wqe, *old);
-    return status == IBV_WC_SUCCESS ? move(job, (char *)&new, SHCA_HOST, 0, 8, true) : status;
+    uint32_t width = wqe->change.width; // a word of 4 bytes is in the lower half
+    int status = move(job, (char *)old, SHCA_HOST, 0, width, false);
+    uint64_t new = shca_changed(&wqe->change, *old);
+    return status == IBV_WC_SUCCESS ? move(job, (char *)&new, SHCA_HOST, 0, width, true) : status;
 }
 
 static int change_locked(const struct job *job, struct shca_wqe *wqe, uint64_t *old)
@@ -344,8 +311,10 @@ static int change_locked(const struct job *job, struct shca_wqe *wqe, uint64_t *
     shca_lock(lock);
     int status = change(job, wqe, old);
     pthread_mutex_unlock(lock);
+    char answer[8];
+    shca_change_answer(&wqe->change, *old, answer);
     if (status == IBV_WC_SUCCESS)
-        status = shca_scatter(job->qp, wqe->sges, wqe->n_sge, 0, (const char *)old, 8);
+        status = shca_scatter(job->qp, wqe->sges, wqe->n_sge, 0, answer, wqe->change.width);
     int arrived = shca_gpu_finish(job->qp->device);
     return status == IBV_WC_SUCCESS ? arrived : status;
 }
@@ -354,7 +323,7 @@ static int change_locked(const struct job *job, struct shca_wqe *wqe, uint64_t *
 // happened.
 static int result_check(const struct job *job, const struct shca_wqe *wqe)
 {
-    if (wqe->bytes != 8)
+    if (wqe->bytes != wqe->change.width)
         return IBV_WC_LOC_LEN_ERR;
     for (int i = 0; i < wqe->n_sge; i++) {
         struct shca_mr_entry *mr = local_begin(job->qp, &wqe->sges[i], IBV_ACCESS_LOCAL_WRITE);
@@ -373,9 +342,9 @@ static int atomic_word(struct job *job, struct shca_wqe *wqe)
     int status = fetch_check(job);
     if (status != IBV_WC_SUCCESS)
         return status;
-    if (wqe->remote % 8)
+    if (wqe->remote % wqe->change.width)
         return refuse(job, IBV_WC_REM_INV_REQ_ERR);
-    status = target_begin(job, wqe, 8, IBV_ACCESS_REMOTE_ATOMIC);
+    status = target_begin(job, wqe, wqe->change.width, IBV_ACCESS_REMOTE_ATOMIC);
     if (status != IBV_WC_SUCCESS)
         return status;
     uint64_t old = 0;
@@ -401,7 +370,8 @@ bool shca_may_join(struct shca_qp *qp, const struct shca_wqe *wqe, uint64_t *add
     uint32_t access = write  ? IBV_ACCESS_REMOTE_WRITE
                       : read ? IBV_ACCESS_REMOTE_READ
                              : IBV_ACCESS_REMOTE_ATOMIC;
-    if ((word && wqe->remote % 8) || target_find(&job, wqe, wqe->bytes, access) != IBV_WC_SUCCESS)
+    if ((word && wqe->remote % wqe->change.width) ||
+        target_find(&job, wqe, wqe->bytes, access) != IBV_WC_SUCCESS)
         return false;
     bool good = job.mr->kind == SHCA_GPU && (!word || result_check(&job, wqe) == IBV_WC_SUCCESS);
     shca_mr_end(job.mr);
@@ -423,6 +393,8 @@ bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe)
 int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe)
 {
     struct job job = {0};
+    if (wqe->opcode == SHCA_WR_NOP)
+        return wqe->early_status;
     if (wqe->bytes > (uint64_t)shca_settings.max_msg)
         return IBV_WC_LOC_LEN_ERR;
     if (!answers(qp, &job))

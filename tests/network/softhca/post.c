@@ -56,7 +56,7 @@ static void keep_payload(struct shca_wqe *wqe, const struct ibv_send_wr *wr)
 
 // Every request of every queue pair has its own delay, the same in every run of the program with
 // that seed.
-static uint64_t ready_time(const struct shca_qp *qp, uint64_t position, enum ibv_wr_opcode opcode)
+uint64_t shca_ready_time(const struct shca_qp *qp, uint64_t position, uint32_t opcode)
 {
     if (shca_settings.misorder_us && opcode == IBV_WR_RDMA_WRITE)
         return shca_now_ns() + (uint64_t)shca_settings.misorder_us * 1000;
@@ -67,19 +67,34 @@ static uint64_t ready_time(const struct shca_qp *qp, uint64_t position, enum ibv
            shca_random(index, position) % ((uint64_t)shca_settings.delay_us * 1000 + 1);
 }
 
+static void keep_change(struct shca_wqe *wqe, const struct ibv_send_wr *wr)
+{
+    bool add = wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    wqe->change = (struct shca_change){
+        .add = add,
+        .width = 8,
+        .operand = add ? wr->wr.atomic.compare_add : wr->wr.atomic.swap,
+        .compare = wr->wr.atomic.compare_add,
+        .operand_mask = add ? 0 : UINT64_MAX,
+        .compare_mask = UINT64_MAX,
+    };
+}
+
 static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t position,
                  uint64_t bytes)
 {
     struct shca_wqe *wqe = &qp->sq[position % qp->sq_depth];
     wqe->wr_id = wr->wr_id;
     wqe->opcode = wr->opcode;
+    wqe->index = (uint16_t)position;
+    wqe->change.width = 0;
     wqe->flags = wr->send_flags;
     wqe->imm = wr->imm_data;
     wqe->bytes = bytes;
     wqe->n_sge = wr->num_sge;
     wqe->early = wqe->counted = false;
     wqe->early_status = IBV_WC_SUCCESS;
-    wqe->ready_ns = ready_time(qp, position, wr->opcode);
+    wqe->ready_ns = shca_ready_time(qp, position, wr->opcode);
     wqe->is_inline = wr->send_flags & IBV_SEND_INLINE;
     if (shca_is_datagrams(qp)) {
         wqe->ah = *(struct shca_ah *)wr->wr.ud.ah;
@@ -88,8 +103,7 @@ static void keep(struct shca_qp *qp, const struct ibv_send_wr *wr, uint64_t posi
     } else if (is_atomic(wr)) {
         wqe->remote = wr->wr.atomic.remote_addr;
         wqe->key = wr->wr.atomic.rkey;
-        wqe->compare = wr->wr.atomic.compare_add;
-        wqe->swap = wr->wr.atomic.swap;
+        keep_change(wqe, wr);
     } else {
         wqe->remote = wr->wr.rdma.remote_addr;
         wqe->key = wr->wr.rdma.rkey;
@@ -159,7 +173,9 @@ int shca_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 {
     struct shca_qp *qp = (struct shca_qp *)ibv;
     uint32_t state = atomic_load(&qp->entry->state);
-    if (state != IBV_QPS_RTS && state != IBV_QPS_ERR) {
+    if (qp->mlx5)
+        shca_misuse(SHCA_MISUSE_VERBS, ibv->qp_num, "ibv_post_send, but its ring is the program's");
+    if (qp->mlx5 || (state != IBV_QPS_RTS && state != IBV_QPS_ERR)) {
         *bad = wr;
         return EINVAL;
     }

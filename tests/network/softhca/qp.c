@@ -144,6 +144,7 @@ SHCA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     pthread_mutex_lock(&device->engine_lock);
     device->qps[ibv->qp_num & (SHCA_QPS - 1)] = NULL;
     pthread_mutex_unlock(&device->engine_lock);
+    shca_mlx5_queue_free(qp);
     forget_work(qp);
     shca_context_forget(ibv->context, qp);
     // like the real one: not before the events taken are acknowledged

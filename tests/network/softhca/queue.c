@@ -90,6 +90,7 @@ SHCA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     pthread_mutex_destroy(&cq->lock);
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
+    shca_mlx5_cq_free(cq);
     free(cq->ring);
     free(cq);
     return 0;
@@ -157,8 +158,11 @@ void shca_cq_push(struct ibv_cq *ibv, const struct shca_cqe *cqe)
     struct shca_cq *cq = (struct shca_cq *)ibv;
     pthread_mutex_lock(&cq->lock);
     uint32_t count = atomic_load_explicit(&cq->count, memory_order_relaxed);
-    if (count == cq->depth || cq->overrun) {
+    bool fits = !cq->overrun && (cq->mlx5 ? shca_mlx5_cqe_push(cq, cqe) : count < cq->depth);
+    if (!fits) {
         overrun(cq);
+    } else if (cq->mlx5) {
+        notify(cq, cqe);
     } else {
         uint32_t at = cq->head + count;
         cq->ring[at < cq->depth ? at : at - cq->depth] = *cqe;
@@ -205,6 +209,10 @@ static int take(struct shca_cq *cq, int n, struct ibv_wc *wc)
 int shca_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
     struct shca_cq *cq = (struct shca_cq *)ibv;
+    if (cq->mlx5) {
+        shca_misuse(SHCA_MISUSE_VERBS, 0, "ibv_poll_cq, but the ring is the program's");
+        return -1;
+    }
     int taken = take(cq, n, wc);
     if (taken || n < 1)
         return taken;

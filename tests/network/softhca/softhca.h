@@ -37,7 +37,7 @@ enum {
     SHCA_DATAGRAM_MAILS = SHCA_MAILS / 2, // boxes that datagrams may take
     SHCA_MAIL_BYTES = 256 << 10,
     SHCA_BATCH = 128,
-    SHCA_LAYOUT = 7,
+    SHCA_LAYOUT = 8,
 };
 
 // settings.c
@@ -51,6 +51,7 @@ struct shca_settings {
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
         reg_limit, event_after, event, fence_stall;
     long null, quiet;
+    long mlx5, look_us, cqe_burst;
 };
 extern struct shca_settings shca_settings;
 bool shca_settings_read(void); // false (and a line on stderr) if one is wrong
@@ -60,6 +61,59 @@ uint64_t shca_now_ns(void);
 uint64_t shca_random(uint64_t a, uint64_t b);
 
 enum shca_kind { SHCA_HOST, SHCA_GPU };
+
+// misuse.c: what a program may not do, by name; README.md says what each means
+#define SHCA_MISUSE_LIST(X)                                                                        \
+    X(DOORBELL_STATE, "doorbell-state")                                                            \
+    X(DOORBELL_QPN, "doorbell-qpn")                                                                \
+    X(DOORBELL_AHEAD, "doorbell-ahead")                                                            \
+    X(RECORD_RESERVED, "record-reserved")                                                          \
+    X(RECORD_BACK, "record-back")                                                                  \
+    X(RECORD_AHEAD, "record-ahead")                                                                \
+    X(SQ_OVERRUN, "sq-overrun")                                                                    \
+    X(WQE_INDEX, "wqe-index")                                                                      \
+    X(WQE_QPN, "wqe-qpn")                                                                          \
+    X(WQE_SIZE, "wqe-size")                                                                        \
+    X(WQE_CUT, "wqe-cut")                                                                          \
+    X(WQE_OPCODE, "wqe-opcode")                                                                    \
+    X(WQE_OPMOD, "wqe-opmod")                                                                      \
+    X(WQE_FLAGS, "wqe-flags")                                                                      \
+    X(WQE_RESERVED, "wqe-reserved")                                                                \
+    X(WQE_CHANGED, "wqe-changed")                                                                  \
+    X(DATA_EMPTY, "data-empty")                                                                    \
+    X(DATA_SEGMENTS, "data-segments")                                                              \
+    X(DATA_INLINE, "data-inline")                                                                  \
+    X(DATA_MIXED, "data-mixed")                                                                    \
+    X(INLINE_LENGTH, "inline-length")                                                              \
+    X(ATOMIC_LENGTH, "atomic-length")                                                              \
+    X(ATOMIC_ALIGNMENT, "atomic-alignment")                                                        \
+    X(LOCAL_KEY, "local-key")                                                                      \
+    X(REMOTE_KEY, "remote-key")                                                                    \
+    X(REMOTE_REQUEST, "remote-request")                                                            \
+    X(LENGTH, "length")                                                                            \
+    X(CQ_RECORD, "cq-record")                                                                      \
+    X(CQ_OVERRUN, "cq-overrun")                                                                    \
+    X(VERBS, "verbs")
+
+enum shca_misuse {
+#define SHCA_MISUSE_ID(id, text) SHCA_MISUSE_##id,
+    SHCA_MISUSE_LIST(SHCA_MISUSE_ID)
+#undef SHCA_MISUSE_ID
+        SHCA_MISUSE_KINDS
+};
+extern _Atomic uint32_t shca_misuses[SHCA_MISUSE_KINDS]; // how often
+const char *shca_misuse_name(enum shca_misuse kind);
+// number: of the queue pair
+void shca_misuse(enum shca_misuse kind, uint32_t number, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// What an atomic does to a word. Shared between processes, too.
+struct shca_change {
+    uint64_t operand, compare; // of an addition only the operand
+    // Which bits are exchanged, which are compared; of an addition: the bits that no carry leaves.
+    uint64_t operand_mask, compare_mask;
+    uint32_t add, width; // width: 4 or 8 bytes; 0: no atomic
+};
 
 // Shared between processes: fixed layout, atomics, no pointers.
 struct shca_mr_entry {
@@ -105,7 +159,8 @@ struct shca_mail {
 // One request of a batch.
 enum shca_record_kind { SHCA_RECORD_WRITE, SHCA_RECORD_READ, SHCA_RECORD_ADD, SHCA_RECORD_CAS };
 struct shca_record {
-    uint64_t address, operand, compare;
+    uint64_t address;
+    struct shca_change change;
     uint32_t kind, key, bytes;
     uint32_t data;         // where its data is in the block
     uint32_t turn, fenced; // turn: its place in the queue behind the oldest request
@@ -164,6 +219,8 @@ struct shca_cqe {
     struct shca_qp *qp;
     uint64_t retires; // send queue: everything before this position is free again
     bool send, solicited;
+    uint16_t index; // of the WQE, in blocks, and what it says it is (mlx5.h)
+    uint8_t hw_opcode;
 };
 
 struct shca_channel {
@@ -189,6 +246,7 @@ struct shca_cq {
     bool overrun;
     uint32_t events_sent;
     atomic_int users;
+    struct shca_mlx5_cq *mlx5; // its ring is in memory that the program reads
 };
 
 struct shca_ah {
@@ -197,8 +255,12 @@ struct shca_ah {
     struct shca_path path;
 };
 
+// Beside those of enum ibv_wr_opcode: nothing is done, and early_status is what comes of it.
+enum { SHCA_WR_NOP = 0x100 };
+
 struct shca_wqe {
-    uint64_t wr_id, remote, compare, swap, bytes, ready_ns;
+    uint64_t wr_id, remote, bytes, ready_ns;
+    struct shca_change change; // of an atomic
     uint32_t key, imm, opcode, flags;
     int n_sge;
     bool is_inline, early; // early: executed before its turn to complete
@@ -207,6 +269,10 @@ struct shca_wqe {
     struct ibv_sge *sges;
     char *payload;
     struct shca_ah ah; // of a datagram
+    // Of a WQE (mlx5.h): its first block, its opcode, its blocks and their sum.
+    uint16_t index;
+    uint8_t hw_opcode, blocks;
+    uint64_t sum;
 };
 
 struct shca_recv {
@@ -249,6 +315,7 @@ struct shca_qp {
     bool peer_seen;                     // alive, in this turn
     int mail;                           // under way, or -1
     atomic_int unacked;
+    struct shca_mlx5_queue *mlx5; // its WQEs are in memory that the program writes
 };
 
 // A device as another endpoint: this process's view of one process that has a device open.
@@ -280,8 +347,9 @@ struct shca_device {
     uint32_t n_active, active_room, turn;
     struct shca_context *contexts[16];
     struct shca_gpu *gpu;
-    bool use_gpu;             // this pass may touch GPU memory
-    struct shca_block *block; // for GPU memory and for mail to this process itself
+    bool use_gpu;                   // this pass may touch GPU memory
+    struct shca_mlx5_queue *queues; // engine lock
+    struct shca_block *block;       // for GPU memory and for mail to this process itself
 };
 
 // segment.c
@@ -329,6 +397,8 @@ int shca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
 // post.c
 int shca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+// When a request posted now is to be executed (DELAY_US, MISORDER_US).
+uint64_t shca_ready_time(const struct shca_qp *qp, uint64_t position, uint32_t opcode);
 int shca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 // engine.c
@@ -338,6 +408,13 @@ void shca_engine_wake(struct shca_segment *segment, int proc);
 void shca_engine_submit(struct shca_qp *qp);
 void shca_engine_forget(struct shca_qp *qp);
 void shca_engine_help(struct shca_device *device);
+
+// change.c
+uint64_t shca_changed(const struct shca_change *change, uint64_t old);
+// Does it to the word there, with one access for each; the old value.
+uint64_t shca_change_word(const struct shca_change *change, void *word);
+// The old value as the requester gets it.
+void shca_change_answer(const struct shca_change *change, uint64_t old, char bytes[8]);
 
 // execute.c
 enum { SHCA_AGAIN = -1, SHCA_NO_ANSWER = -2, SHCA_NOT_READY = -3 };
@@ -356,6 +433,21 @@ int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t
 
 // Whether a write would pass the target's checks now, and goes to host memory there.
 bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe);
+
+// mlx5_queue.c
+// Looks at the doorbells of the device's queues, and makes work requests of what they announce.
+// Engine lock held.
+void shca_mlx5_look(struct shca_device *device);
+void shca_mlx5_queue_reset(struct shca_mlx5_queue *queue);
+void shca_mlx5_queue_free(struct shca_qp *qp);
+// A work request completes, its CQE is not written yet. `injected`: the status is a setting's.
+void shca_mlx5_completed(struct shca_qp *qp, const struct shca_wqe *wqe, int status, bool injected);
+
+// mlx5_cqe.c
+// The queue's lock is held.
+bool shca_mlx5_cqe_push(struct shca_cq *cq, const struct shca_cqe *cqe); // false: no room
+void shca_mlx5_cqe_release(struct shca_cq *cq); // held ones that are due; takes the lock
+void shca_mlx5_cq_free(struct shca_cq *cq);
 
 // link.c
 // Counts a request; true if its answer is the first thing that the link loses (DOWN_LOST), or the

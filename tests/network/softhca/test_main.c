@@ -17,7 +17,7 @@ static const struct {
     const struct test_case *cases;
 } groups[] = {{"ops", ops_cases},       {"errors", error_cases}, {"order", order_cases},
               {"device", device_cases}, {"faults", fault_cases}, {"datagrams", datagram_cases},
-              {"gpu", gpu_cases}};
+              {"gpu", gpu_cases},       {"mlx5", mlx5_cases},    {"misuse", misuse_cases}};
 
 static void set_environment(const char *list)
 {
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     }
     setenv("GPUSHMEM_SOFTHCA_DIR", directory, 1);
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
-        if (argc > 1 ? strcmp(argv[1], groups[g].name) : groups[g].cases == gpu_cases)
+        if (argc > 1 ? strcmp(argv[1], groups[g].name) != 0 : groups[g].cases == gpu_cases)
             continue;
         for (const struct test_case *item = groups[g].cases; item->name; item++)
             for (int mode = SAME_PROCESS; mode <= MAPPED_MEMORY; mode *= 2)
