@@ -48,7 +48,8 @@ struct gpsh_bootstrap_ops {
     int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need
     void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason);      // the same
     void (*expect_departures)(struct gpsh_bootstrap *b, bool (*has_told)(int pe)); // the same
-    int (*pid_of)(struct gpsh_bootstrap *b, int pe); // NULL: not known
+    int (*pid_of)(struct gpsh_bootstrap *b, int pe);   // NULL: not known
+    bool (*is_mute)(struct gpsh_bootstrap *b, int pe); // the same
     int (*finalize)(struct gpsh_bootstrap *b);
 };
 
@@ -90,6 +91,11 @@ int gpsh_bootstrap_abort(struct gpsh_bootstrap *b, int status, const char *why);
 int gpsh_bootstrap_end_job(struct gpsh_bootstrap *b, int status, const char *why);
 // The process number of a PE of this node, as seen from here; 0: not known. After an exchange.
 int gpsh_bootstrap_pid_of(struct gpsh_bootstrap *b, int pe);
+// Whether the process of a PE of another node lives and does not run, as far as it is known: it is
+// asked over the connections between the nodes, and has not answered. The first call asks, so call
+// again after two seconds; costs a message to each PE, so do that where something is awaited for
+// long. Any thread. After an exchange.
+bool gpsh_bootstrap_is_mute(struct gpsh_bootstrap *b, int pe);
 // init after finalize works.
 int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b);
 

@@ -135,6 +135,11 @@ int gpsh_bootstrap_pid_of(struct gpsh_bootstrap *b, int pe)
     return b->ops->pid_of ? b->ops->pid_of(b, pe) : 0;
 }
 
+bool gpsh_bootstrap_is_mute(struct gpsh_bootstrap *b, int pe)
+{
+    return b->ops->is_mute && b->ops->is_mute(b, pe);
+}
+
 int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)
 {
     atomic_store(&joined, NULL);

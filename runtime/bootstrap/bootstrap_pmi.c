@@ -263,6 +263,7 @@ static const struct gpsh_bootstrap_ops pmi_ops = {
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tell_death = gpsh_kvs_tell_death,
     .expect_departures = gpsh_kvs_expect_departures,
+    .is_mute = gpsh_kvs_is_mute,
     .finalize = pmi_finalize,
 };
 

@@ -379,5 +379,6 @@ static const struct gpsh_bootstrap_ops pmix_ops = {
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tell_death = gpsh_kvs_tell_death,
     .expect_departures = gpsh_kvs_expect_departures,
+    .is_mute = gpsh_kvs_is_mute,
     .finalize = pmix_finalize,
 };

@@ -267,6 +267,12 @@ static void tcp_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int
     gpsh_tcp_tree_expect_departures(job->tree, has_told);
 }
 
+static bool tcp_is_mute(struct gpsh_bootstrap *b, int pe)
+{
+    const struct tcp_job *job = b->data;
+    return gpsh_tcp_tree_is_mute(job->tree, pe);
+}
+
 static int tcp_abort(struct gpsh_bootstrap *b, int status, const char *why)
 {
     struct tcp_job *job = b->data;
@@ -303,6 +309,7 @@ static const struct gpsh_bootstrap_ops tcp_ops = {
     .abort = tcp_abort,
     .end_job = tcp_end_job,
     .expect_departures = tcp_expect_departures,
+    .is_mute = tcp_is_mute,
     .finalize = tcp_finalize,
 };
 

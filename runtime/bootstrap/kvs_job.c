@@ -171,6 +171,12 @@ void gpsh_kvs_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
     gpsh_node_watch_tell(job->nodes, pe, reason);
 }
 
+bool gpsh_kvs_is_mute(struct gpsh_bootstrap *b, int pe)
+{
+    const struct gpsh_kvs_job *job = b->data;
+    return gpsh_node_watch_is_mute(job->nodes, pe);
+}
+
 void gpsh_kvs_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
 {
     const struct gpsh_kvs_job *job = b->data;

@@ -144,6 +144,11 @@ void gpsh_node_watch_tell(struct gpsh_node_watch *watch, int pe, const char *rea
         gpsh_tcp_tree_tell_death(watch->tree, pe, reason);
 }
 
+bool gpsh_node_watch_is_mute(struct gpsh_node_watch *watch, int pe)
+{
+    return watch && watch->watching && gpsh_tcp_tree_is_mute(watch->tree, pe);
+}
+
 void gpsh_node_watch_expect_departures(struct gpsh_node_watch *watch, bool (*has_told)(int pe))
 {
     if (watch && watch->watching)

@@ -34,5 +34,7 @@ void gpsh_node_watch_settle(struct gpsh_node_watch *watch);
 void gpsh_node_watch_expect_departures(struct gpsh_node_watch *watch, bool (*has_told)(int pe));
 // PE `pe` has died, which this PE found out otherwise.
 void gpsh_node_watch_tell(struct gpsh_node_watch *watch, int pe, const char *reason);
+// See gpsh_bootstrap_is_mute.
+bool gpsh_node_watch_is_mute(struct gpsh_node_watch *watch, int pe);
 
 #endif

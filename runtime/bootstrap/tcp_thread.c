@@ -52,6 +52,8 @@ static void tree_link_frame(struct gpsh_tcp_link *link, struct gpsh_parcel *parc
     case GPSH_FRAME_FAIL: gpsh_tree_fail(t, -(int)frame.round, text, link); break;
     case GPSH_FRAME_DEAD: gpsh_tree_note_death(t, frame.pe, text, link); break;
     case GPSH_FRAME_END: tree_order_end(t, (int)frame.round, frame.pe, text, link); break;
+    case GPSH_FRAME_ASK: gpsh_tree_hear_question(t, frame.pe, frame.round, link); break;
+    case GPSH_FRAME_RUNS: gpsh_tree_hear_answer(t, frame.pe, frame.round, link); break;
     case GPSH_FRAME_BYE:
         link->left = true;
         t->left = link->pe + 1;

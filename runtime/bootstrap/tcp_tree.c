@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes to all neighbours of a PE in the tree, and the end of the job.
+// What goes to all neighbours of a PE in the tree: who gives up, who has died, who runs, and the end
+// of the job.
 #define _GNU_SOURCE // kill
 #include "bootstrap/tcp_tree.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -70,6 +72,69 @@ void gpsh_tree_add_link(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link, int
                                              gpsh_deaths_reason(t->deaths, dead)));
     if (t->leaving)
         tree_send(link, gpsh_parcel_create(GPSH_FRAME_BYE, t->my_pe, 0, 0));
+}
+
+// ------------------------------------------------------------------------------------------
+// who runs
+
+// Connections outlive a process that is stopped, since its kernel serves them; its thread answers
+// nothing. A question goes to all, as its asker need not be connected with who is asked; its number
+// is higher than all before it, so that nobody hands it on twice. Several may ask at once: the answer
+// goes to all as well.
+enum { MUTE_MS = 1500, ASK_AGAIN_MS = 5000 };
+
+static bool is_old(const struct gpsh_tcp_tree *t, int pe, uint32_t number, uint32_t last)
+{
+    return t->leaving || pe < 0 || pe >= t->n_pes || number <= last;
+}
+
+void gpsh_tree_hear_answer(struct gpsh_tcp_tree *t, int pe, uint32_t number,
+                           const struct gpsh_tcp_link *from)
+{
+    if (is_old(t, pe, number, pe >= 0 && pe < t->n_pes ? t->peer[pe].answered : 0))
+        return;
+    struct gpsh_tcp_peer *peer = &t->peer[pe];
+    peer->answered = number;
+    peer->asked = number > peer->asked ? number : peer->asked;
+    peer->unanswered_ns = 0;
+    gpsh_tree_flood(t, gpsh_parcel_create(GPSH_FRAME_RUNS, pe, number, 0), from);
+}
+
+void gpsh_tree_hear_question(struct gpsh_tcp_tree *t, int pe, uint32_t number,
+                             const struct gpsh_tcp_link *from)
+{
+    if (is_old(t, pe, number, pe >= 0 && pe < t->n_pes ? t->peer[pe].asked : 0))
+        return;
+    t->peer[pe].asked = number;
+    if (pe == t->my_pe)
+        gpsh_tree_hear_answer(t, pe, number, NULL);
+    else
+        gpsh_tree_flood(t, gpsh_parcel_create(GPSH_FRAME_ASK, pe, number, 0), from);
+}
+
+// Seconds since 1970, and more where questions come faster: a PE that has missed some is heard.
+static uint32_t next_number(const struct gpsh_tcp_peer *peer)
+{
+    uint32_t now = (uint32_t)time(NULL);
+    return now > peer->asked ? now : peer->asked + 1;
+}
+
+bool gpsh_tcp_tree_is_mute(struct gpsh_tcp_tree *tree, int pe)
+{
+    const uint64_t ms = 1000000, now_ns = gpsh_clock_ns();
+    pthread_mutex_lock(&tree->lock);
+    struct gpsh_tcp_peer *peer = &tree->peer[pe];
+    bool asks = tree->known && tree->links && !tree->failure[0] && !peer->died && !peer->left;
+    if (asks && now_ns - peer->asked_ns > (peer->unanswered_ns ? ASK_AGAIN_MS : MUTE_MS) * ms) {
+        peer->asked_ns = now_ns;
+        peer->unanswered_ns = peer->unanswered_ns ? peer->unanswered_ns : now_ns;
+        gpsh_tree_hear_question(tree, pe, next_number(peer), NULL);
+    }
+    bool mute = asks && peer->unanswered_ns && now_ns - peer->unanswered_ns > MUTE_MS * ms;
+    pthread_mutex_unlock(&tree->lock);
+    if (asks)
+        gpsh_tcp_loop_wake(&tree->loop);
+    return mute;
 }
 
 // ------------------------------------------------------------------------------------------

@@ -36,6 +36,10 @@ struct gpsh_tcp_peer {
     int hang_ups;       // in a row, of those that were called there
     uint64_t due_ns;    // when to call it, or to go on without its answer; 0: never
     uint64_t silent_ns; // since when its host does not answer, 0: it does
+    // Questions whether its process runs: the numbers of the last one and of the last that it has
+    // answered, when this PE asked first without an answer since, and when last
+    uint32_t asked, answered;
+    uint64_t unanswered_ns, asked_ns;
 };
 
 // The end of a job that no launcher can end: each PE ends its own process, as a launcher would.
@@ -126,6 +130,7 @@ void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);
 void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree, bool (*has_told)(int pe));
 // See the functions of bootstrap.h.
 void gpsh_tcp_tree_tell_death(struct gpsh_tcp_tree *tree, int pe, const char *reason);
+bool gpsh_tcp_tree_is_mute(struct gpsh_tcp_tree *tree, int pe);
 // `this_one_too`: this process is ended, by SIGTERM; else the others end by exit with `status`.
 void gpsh_tcp_tree_end_job(struct gpsh_tcp_tree *tree, int status, const char *why,
                            bool this_one_too);
@@ -142,6 +147,12 @@ void gpsh_tree_fail(struct gpsh_tcp_tree *t, int code, const char *sentence,
 // A PE has died, by whatever it was found out; the neighbours are told. The first word counts.
 void gpsh_tree_note_death(struct gpsh_tcp_tree *t, int pe, const char *reason,
                           const struct gpsh_tcp_link *from);
+
+// Somebody asks whether `pe` runs, or that answers.
+void gpsh_tree_hear_question(struct gpsh_tcp_tree *t, int pe, uint32_t number,
+                             const struct gpsh_tcp_link *from);
+void gpsh_tree_hear_answer(struct gpsh_tcp_tree *t, int pe, uint32_t number,
+                           const struct gpsh_tcp_link *from);
 
 // tcp_exchange.c: a frame UP or DOWN has come; takes the parcel.
 void gpsh_tree_take_bundle(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link,

@@ -225,6 +225,8 @@ bool gpsh_frame_check(const struct gpsh_frame *frame)
         return frame->bytes <= MOST_TEXT && frame->round > 0 && frame->round <= MOST_CODE;
     case GPSH_FRAME_DEAD:
     case GPSH_FRAME_END: return frame->bytes <= MOST_TEXT;
+    case GPSH_FRAME_ASK:
+    case GPSH_FRAME_RUNS:
     case GPSH_FRAME_BYE: return frame->bytes == 0;
     default: return false;
     }

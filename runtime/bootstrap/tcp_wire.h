@@ -88,6 +88,8 @@ enum gpsh_frame_type {
     GPSH_FRAME_DEAD = 5,   // pe has died; payload: how that is known
     GPSH_FRAME_END = 6,    // the job ends; round: exit status; pe: 1, each by that; payload: why
     GPSH_FRAME_BYE = 7,    // the sender leaves in order
+    GPSH_FRAME_ASK = 8,    // whether the process of pe runs; round: the question's number
+    GPSH_FRAME_RUNS = 9,   // pe's answer to the question of that number
     GPSH_FRAME_TYPES
 };
 

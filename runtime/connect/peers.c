@@ -28,6 +28,7 @@
 #include "memory/statics.h"
 #include "memory/symmetric.h"
 #include "observe/board.h"
+#include "progress/watch.h"
 
 enum { CONNECT_LAZILY, CONNECT_AT_INIT }; // GPUSHMEM_CONNECT
 enum { ABOUT_BYTES = 640, ATOMICS_BYTES = 224 };
@@ -65,6 +66,14 @@ static bool is_lost(void *arg, int pe)
     (void)arg;
     return (unsigned)pe < (unsigned)gpsh_job()->n_pes &&
            atomic_load(&gpsh_job()->peers[pe].error) != 0;
+}
+
+static bool is_stopped(void *arg, int pe)
+{
+    (void)arg;
+    int pid = gpsh_job()->peers[pe].pid;
+    pid = pid ? pid : gpsh_bootstrap_pid_of(gpsh_job()->boot, pe);
+    return pid ? gpsh_watch_is_stopped(pid) : gpsh_bootstrap_is_mute(gpsh_job()->boot, pe);
 }
 
 static bool is_whole_job_here(void)
@@ -108,7 +117,8 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .notes = gpsh_control_bytes(gpsh_job()->n_pes) -
                                                 3 * (uint64_t)gpsh_job()->n_pes * sizeof(uint64_t),
                                        .peer_failed = on_peer_failed,
-                                       .peer_lost = is_lost};
+                                       .peer_lost = is_lost,
+                                       .peer_stopped = is_stopped};
     env->flows = gpsh_board_flows(gpsh_net()->n_transports, ops->name, &env->flow_stride);
     env->heap_room = gpsh_regions_heap_max();
     for (int r = 0; r < GPSH_REGIONS; r++) {

@@ -3,10 +3,12 @@
 #include "progress/watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -101,4 +103,18 @@ void gpsh_watch_stop(void)
     pthread_join(watch.thread, NULL);
     watch.running = false;
     watch_release();
+}
+
+// "PID (NAME) STATE ...": the name may have any characters.
+bool gpsh_watch_is_stopped(pid_t pid)
+{
+    char path[32], line[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int file = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = file >= 0 ? read(file, line, sizeof line - 1) : -1;
+    if (file >= 0)
+        close(file);
+    line[n > 0 ? n : 0] = '\0';
+    const char *name_end = strrchr(line, ')');
+    return name_end && (!strncmp(name_end, ") T", 3) || !strncmp(name_end, ") t", 3));
 }

@@ -4,6 +4,7 @@
 #ifndef GPSH_WATCH_H
 #define GPSH_WATCH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 // `ended` is called from the watching thread, once for each of the n processes that ends, in order
@@ -12,5 +13,9 @@ typedef void gpsh_watch_fn(int pe);
 int gpsh_watch_start(const int *pes, const pid_t *pids, int n, gpsh_watch_fn *ended);
 // When it returns, `ended` is not running and will not be called. Without a start it does nothing.
 void gpsh_watch_stop(void);
+
+// Whether that process is stopped, by a signal or a debugger. False where that is not known, as of
+// pid 0. Any thread.
+bool gpsh_watch_is_stopped(pid_t pid);
 
 #endif

@@ -120,8 +120,18 @@ struct gpsh_transport_env {
     // Whether the runtime knows a PE to be lost, from this transport or from elsewhere. Any thread.
     // NULL: it never knows.
     bool (*peer_lost)(void *arg, int pe);
+    // Whether the process of that PE is known to live and not to run (SIGSTOP, a debugger): its
+    // silence says nothing, and its death would be told. It may have to be asked for that, so call
+    // this where something is awaited for long, and again some seconds later. Any thread. NULL: it
+    // is never known.
+    bool (*peer_stopped)(void *arg, int pe);
     void *arg;
 };
+
+static inline bool gpsh_env_peer_stopped(const struct gpsh_transport_env *env, int pe)
+{
+    return env->peer_stopped && env->peer_stopped(env->arg, pe);
+}
 
 // Whether this PE's memory is its heap's, also where that is only added to later.
 static inline bool gpsh_env_in_heap(const struct gpsh_transport_env *env, const char *local,

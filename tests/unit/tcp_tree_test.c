@@ -220,3 +220,69 @@ Test(tcp_tree, parent_dies_while_pes_leave__who_has_not_told_is_dead)
 {
     cr_expect(one_died(none_has_told));
 }
+
+// ---- Who runs ----
+
+static void send_frame(int fd, enum gpsh_frame_type type, int pe, uint32_t number)
+{
+    struct gpsh_parcel *parcel = gpsh_parcel_create(type, pe, number, 0);
+    cr_assert_eq(send(fd, &parcel->frame, sizeof parcel->frame, MSG_NOSIGNAL),
+                 (ssize_t)sizeof parcel->frame);
+    gpsh_parcel_release(parcel);
+}
+
+static struct gpsh_frame next_frame(int fd)
+{
+    struct gpsh_frame frame;
+    receive(fd, &frame, sizeof frame);
+    return frame;
+}
+
+static struct gpsh_tcp_tree *tree_with_caller(int *fd)
+{
+    struct gpsh_tcp_address addresses[N_PES] = {{0}};
+    struct gpsh_tcp_tree *tree = start_tree();
+    *fd = call();
+    await_links(tree, true);
+    gpsh_tcp_tree_set_peers(tree, NULL, addresses, id.secret);
+    return tree;
+}
+
+Test(tcp_tree, is_mute__asked_and_silent__until_it_answers, .timeout = 60)
+{
+    int fd;
+    struct gpsh_tcp_tree *tree = tree_with_caller(&fd);
+    cr_expect_not(gpsh_tcp_tree_is_mute(tree, CALLER), "it has not been asked before");
+    struct gpsh_frame asked = next_frame(fd);
+    cr_expect_eq(asked.type, GPSH_FRAME_ASK);
+    cr_expect_eq(asked.pe, CALLER);
+    while (!gpsh_tcp_tree_is_mute(tree, CALLER))
+        usleep(10000);
+    send_frame(fd, GPSH_FRAME_RUNS, CALLER, asked.round);
+    while (gpsh_tcp_tree_is_mute(tree, CALLER))
+        usleep(10000);
+    cr_expect_eq(first_death(tree), -1);
+    gpsh_tcp_tree_destroy(tree);
+    close(fd);
+}
+
+// The caller asks about this PE, again, about one that nobody is, and about this PE once more.
+Test(tcp_tree, question__about_this_pe__answered_once)
+{
+    int fd;
+    struct gpsh_tcp_tree *tree = tree_with_caller(&fd);
+    send_frame(fd, GPSH_FRAME_ASK, 0, 7);
+    send_frame(fd, GPSH_FRAME_ASK, 0, 7);
+    send_frame(fd, GPSH_FRAME_ASK, 0, 6);
+    send_frame(fd, GPSH_FRAME_ASK, N_PES, 8);
+    send_frame(fd, GPSH_FRAME_ASK, -1, 8);
+    send_frame(fd, GPSH_FRAME_ASK, 0, 8);
+    for (uint32_t number = 7; number < 9; number++) {
+        struct gpsh_frame answer = next_frame(fd);
+        cr_expect_eq(answer.type, GPSH_FRAME_RUNS);
+        cr_expect_eq(answer.pe, 0);
+        cr_expect_eq(answer.round, number);
+    }
+    gpsh_tcp_tree_destroy(tree);
+    close(fd);
+}

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,4 +62,32 @@ Test(watch, process_ended_before__pe_is_told_or_left_out_and_stop_returns, .time
     gpsh_watch_stop();
     gpsh_watch_stop();
     cr_expect_leq(ended[0], 1);
+}
+
+static bool becomes(pid_t pid, bool stopped)
+{
+    for (int i = 0; i < 5000 && gpsh_watch_is_stopped(pid) != stopped; i++)
+        usleep(1000);
+    return gpsh_watch_is_stopped(pid) == stopped;
+}
+
+Test(watch, process_stops_and_goes_on__seen, .timeout = 60)
+{
+    pid_t pid = child();
+    cr_expect(becomes(pid, false));
+    kill(pid, SIGSTOP);
+    cr_expect(becomes(pid, true));
+    kill(pid, SIGCONT);
+    cr_expect(becomes(pid, false));
+    end(pid);
+    cr_expect(!gpsh_watch_is_stopped(pid));
+    cr_expect(!gpsh_watch_is_stopped(0));
+    cr_expect(!gpsh_watch_is_stopped(getpid()));
+}
+
+// The name is the program's to choose.
+Test(watch, process_has_a_name_like_a_state__not_stopped, .timeout = 60)
+{
+    cr_assert_eq(prctl(PR_SET_NAME, "a) T 1 ("), 0);
+    cr_expect(!gpsh_watch_is_stopped(getpid()));
 }
