@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes to all neighbours of a PE in the tree: who gives up, who has died, who runs, and the end
-// of the job.
+// What goes to all neighbours of a PE in the tree: who gives up, who has died, who runs, and the
+// end of the job.
 #define _GNU_SOURCE // kill
 #include "bootstrap/tcp_tree.h"
 
@@ -79,8 +79,8 @@ void gpsh_tree_add_link(struct gpsh_tcp_tree *t, struct gpsh_tcp_link *link, int
 
 // Connections outlive a process that is stopped, since its kernel serves them; its thread answers
 // nothing. A question goes to all, as its asker need not be connected with who is asked; its number
-// is higher than all before it, so that nobody hands it on twice. Several may ask at once: the answer
-// goes to all as well.
+// is higher than all before it, so that nobody hands it on twice. Several may ask at once: the
+// answer goes to all as well.
 enum { MUTE_MS = 1500, ASK_AGAIN_MS = 5000 };
 
 static bool is_old(const struct gpsh_tcp_tree *t, int pe, uint32_t number, uint32_t last)

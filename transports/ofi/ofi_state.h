@@ -73,7 +73,9 @@ struct ofi_peer {
     _Atomic int lost;      // why everything towards it fails, or 0
     bool connected;
     _Atomic uint64_t heard_ns; // when something came from it
-    uint64_t awaited_ns;       // [thread] since when something is, or 0
+    uint64_t awaited_ns;       // [thread] since when something is, or 0; later where it was stopped
+    uint64_t stopped_ns;       // [thread] since when it is silent and stopped, 0: it is not
+    bool told;                 // [thread] that it is stopped
     uint64_t full;             // [wire] the last scan of what is unsent in which it took nothing
 };
 

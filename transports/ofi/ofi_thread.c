@@ -18,7 +18,8 @@ enum {
     // So long after the last message it looks without sleeping: who sends one often sends another.
     ALERT_NS = 100000,
     WATCH_MS = 500,
-    PINGS = 8, // of a flow without an answer; then one for so many looks
+    LATE_TURNS = 4, // of WATCH_MS: the thread could not run
+    PINGS = 8,      // of a flow without an answer; then one for so many looks
     // While somebody else makes so many passes in a nap, this thread stands by.
     HELPED_NAP_NS = 100000,
     HELPED = 10,
@@ -64,7 +65,30 @@ static bool watch_flow(struct gpsh_ofi *ofi, struct ofi_flow *flow, uint64_t now
     return awaits;
 }
 
-static void watch_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns)
+// It cannot answer, and lives: its silence counts from the time at which it goes on.
+static bool is_stopped(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, uint64_t silent_ns)
+{
+    struct ofi_peer *peer = &ofi->peers[pe];
+    uint64_t limit_ns = (uint64_t)ofi->env.settings->ofi_timeout * 1000000000;
+    if (!gpsh_env_peer_stopped(&ofi->env, pe)) {
+        peer->stopped_ns = 0;
+        peer->told = false;
+        return false;
+    }
+    peer->awaited_ns = now_ns;
+    if (!peer->stopped_ns)
+        peer->stopped_ns = now_ns - silent_ns;
+    if (!peer->told && now_ns - peer->stopped_ns > limit_ns) {
+        peer->told = true;
+        GPSH_LOG(WARN, "ofi",
+                 "PE %d has not answered for %llu s: its process lives, and does not run, as one "
+                 "that a debugger has stopped; operations on it wait until it goes on",
+                 pe, (unsigned long long)((now_ns - peer->stopped_ns) / 1000000000));
+    }
+    return true;
+}
+
+static void watch_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, bool late)
 {
     struct ofi_peer *peer = &ofi->peers[pe];
     uint64_t limit_ns = (uint64_t)ofi->env.settings->ofi_timeout * 1000000000;
@@ -74,25 +98,29 @@ static void watch_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns)
         awaited |= flow && !atomic_load(&peer->lost) && watch_flow(ofi, flow, now_ns);
     }
     if (!awaited) {
-        peer->awaited_ns = 0;
+        peer->awaited_ns = peer->stopped_ns = 0;
         return;
     }
-    if (!peer->awaited_ns)
+    if (!peer->awaited_ns || late)
         peer->awaited_ns = now_ns;
     uint64_t heard_ns = atomic_load_explicit(&peer->heard_ns, memory_order_relaxed);
     if (heard_ns < peer->awaited_ns)
         heard_ns = peer->awaited_ns;
-    if (limit_ns && now_ns > heard_ns && now_ns - heard_ns > limit_ns)
+    uint64_t silent_ns = now_ns > heard_ns ? now_ns - heard_ns : 0;
+    if (silent_ns < WATCH_MS * UINT64_C(500000)) // it has spoken since the last look
+        peer->stopped_ns = 0;
+    else if (limit_ns && silent_ns >= limit_ns / 4 && !is_stopped(ofi, pe, now_ns, silent_ns) &&
+             silent_ns > limit_ns)
         gpsh_ofi_peer_fail(ofi, pe, GPUSHMEM_ERR_PE_FAILED,
                            "PE %d has not answered for %llu s (GPUSHMEM_OFI_TIMEOUT)", pe,
                            (unsigned long long)ofi->env.settings->ofi_timeout);
 }
 
-static void watch(struct gpsh_ofi *ofi)
+// late: this PE was stopped itself, or had no processor, and has heard nobody meanwhile.
+static void watch(struct gpsh_ofi *ofi, uint64_t now_ns, bool late)
 {
-    uint64_t now_ns = gpsh_clock_ns();
     for (int pe = 0; pe < ofi->env.n_pes; pe++)
-        watch_peer(ofi, pe, now_ns);
+        watch_peer(ofi, pe, now_ns, late);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -159,8 +187,9 @@ static void *run(void *arg)
             found_ns = sleep_until_something(ofi) ? gpsh_clock_ns() : found_ns;
         else if (!found)
             sched_yield();
-        if (now_ns - watched_ns >= WATCH_MS * UINT64_C(1000000)) {
-            watch(ofi);
+        const uint64_t turn_ns = WATCH_MS * UINT64_C(1000000);
+        if (now_ns - watched_ns >= turn_ns) {
+            watch(ofi, now_ns, now_ns - watched_ns > LATE_TURNS * turn_ns);
             watched_ns = now_ns;
         }
     }

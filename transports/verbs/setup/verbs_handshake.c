@@ -38,8 +38,8 @@
 enum {
     MS = 1000000,
     REPEAT_MS = 20,
-    REPEAT_DOUBLES = 5, // up to 640 ms
-    PATIENCE_MS = 5000, // at least so long, for a peer that has no processor now
+    REPEAT_DOUBLES = 5, // up to 640 ms,
+    CALLED_DOUBLES = 9, // or 10 s, where only the peer wants the connection
     ROOM_MS = 20,       // so long a budget makes a flow wait
     KEPT_MS = 5,        // so long nobody asks again to close what is in use
 };
@@ -53,18 +53,11 @@ struct verbs_handshakes {
     struct verbs_flow *wishes;
     struct verbs_flow *under_way;
     struct verbs_flow *ups, *waiting; // waiting: for room
+    struct verbs_awake awake;
     uint32_t attempts;
     uint32_t queue_pairs, closing; // there are, and of these about to go
     bool may_shut;
 };
-
-static uint64_t patience_ns(const struct gpsh_verbs *verbs)
-{
-    const struct gpsh_settings *settings = verbs->env.settings;
-    uint64_t nic = (uint64_t)(settings->verbs_retry_count + 1) * 4096 << settings->verbs_timeout;
-    uint64_t least = PATIENCE_MS * UINT64_C(1000000);
-    return nic > least ? nic : least;
-}
 
 // ----------------------------------------------------------------------------------- states
 
@@ -72,7 +65,7 @@ static void list(struct verbs_handshakes *all, struct verbs_flow *flow)
 {
     struct verbs_link *link = &flow->link;
     link->tries = 0;
-    link->until_ns = gpsh_clock_ns() + patience_ns(all->verbs);
+    gpsh_verbs_patience_begin(flow, all->awake.ns);
     link->retry_ns = 0;
     if (link->listed)
         return;
@@ -243,7 +236,7 @@ static bool gets_room(struct verbs_handshakes *all, struct verbs_flow *flow, int
     if (error != ENOMEM && error != ENOSPC && error != EMFILE && error != EAGAIN)
         return false;
     if (!link->room_ns)
-        link->room_ns = now + patience_ns(all->verbs);
+        link->room_ns = now + gpsh_verbs_patience_ns(all->verbs);
     return now < link->room_ns && (all->closing || close_one(all));
 }
 
@@ -262,6 +255,8 @@ static void call(struct verbs_handshakes *all, struct verbs_flow *flow)
     struct verbs_link *link = &flow->link;
     if (link->level >= VERBS_LEVEL_UP)
         return;
+    if (!link->called && link->level != VERBS_LEVEL_NONE)
+        list(all, flow); // the peer began, perhaps long ago
     link->called = true;
     if (link->level != VERBS_LEVEL_NONE || link->waits)
         return;
@@ -485,18 +480,6 @@ static void call_waiting(struct verbs_handshakes *all)
     }
 }
 
-// What is wrong with this PE's NICs, if it is with all of them.
-static const char *own_trouble(const struct verbs_flow *flow)
-{
-    const char *trouble = NULL;
-    for (int i = flow->n_rails - 1; i >= 0; i--) {
-        trouble = gpsh_verbs_datagrams_trouble(&flow->channel->verbs->rails[i]);
-        if (!trouble)
-            return NULL;
-    }
-    return trouble;
-}
-
 static void give_up(struct verbs_handshakes *all, struct verbs_flow *flow)
 {
     char why[256];
@@ -504,38 +487,33 @@ static void give_up(struct verbs_handshakes *all, struct verbs_flow *flow)
         keep(all, flow); // who posts there will find out
         return;
     }
-    struct gpsh_verbs *verbs = flow->channel->verbs;
-    const char *own = own_trouble(flow);
-    if (verbs_is_lost(verbs, flow->pe)) {
-        snprintf(why, sizeof why, "PE %d is lost", flow->pe);
-    } else if (own) {
-        snprintf(why, sizeof why,
-                 "PE %d cannot be asked for a connection: this PE's own NIC, %s, fails (%s); see "
-                 "dmesg",
-                 flow->pe, verbs->rails[0].name, own);
-        fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
-        return;
-    } else {
-        snprintf(why, sizeof why,
-                 "PE %d over %s: it does not answer: the process died, its link is down, or "
-                 "GPUSHMEM_VERBS_TIMEOUT is too small",
-                 flow->pe, verbs->rails[0].name);
-    }
-    fail(flow, GPUSHMEM_ERR_PE_FAILED, why);
+    int code = gpsh_verbs_patience_over(flow, why, sizeof why);
+    fail(flow, code, why);
 }
 
-static void repeat(struct verbs_flow *flow, uint64_t now)
+static void repeat(struct verbs_handshakes *all, struct verbs_flow *flow, uint64_t now)
 {
     struct verbs_link *link = &flow->link;
-    uint32_t doubles = link->tries < REPEAT_DOUBLES ? link->tries : REPEAT_DOUBLES;
+    uint32_t most = link->called ? REPEAT_DOUBLES : CALLED_DOUBLES;
+    uint32_t doubles = link->tries < most ? link->tries : most;
     if (now < link->retry_ns)
         return;
     if (link->retry_ns) { // the link of one rail may be down
         link->tries++;
         link->rail = (uint8_t)((link->rail + 1) % flow->n_rails);
+        gpsh_verbs_patience_look(flow, all->awake.ns);
     }
     link->retry_ns = now + ((uint64_t)REPEAT_MS * MS << doubles);
     gpsh_verbs_say(flow);
+}
+
+// An end that only the peer wants stays as it is: the peer, which may be stopped, finds it ready
+// when it goes on.
+static bool is_over(const struct verbs_handshakes *all, const struct verbs_flow *flow)
+{
+    const struct verbs_link *link = &flow->link;
+    bool wanted = link->called || link->level == VERBS_LEVEL_CLOSES;
+    return verbs_is_lost(all->verbs, flow->pe) || (wanted && all->awake.ns >= link->until_ns);
 }
 
 // Returns when the next one is due.
@@ -546,7 +524,7 @@ static uint64_t drive(struct verbs_handshakes *all)
         struct verbs_flow *flow = *at;
         struct verbs_link *link = &flow->link;
         bool meets = link->level != VERBS_LEVEL_NONE && link->level != VERBS_LEVEL_UP;
-        if (meets && (now >= link->until_ns || verbs_is_lost(all->verbs, flow->pe))) {
+        if (meets && is_over(all, flow)) {
             give_up(all, flow);
             meets = false;
         }
@@ -555,7 +533,7 @@ static uint64_t drive(struct verbs_handshakes *all)
             link->listed = false;
             continue;
         }
-        repeat(flow, now);
+        repeat(all, flow, now);
         due = link->retry_ns < due ? link->retry_ns : due;
         at = &link->next;
     }
@@ -571,14 +549,13 @@ static void sleep_until(struct verbs_handshakes *all, uint64_t due)
             (struct pollfd){.fd = gpsh_verbs_datagrams_fd(&verbs->rails[i]), .events = POLLIN};
     uint64_t now = gpsh_clock_ns(), left = due > now ? due - now : 0;
     int timeout = due == UINT64_MAX ? -1 : (int)((left + MS - 1) / MS);
-    if (poll(fds, 1u + verbs->n_rails, timeout) <= 0)
-        return;
     uint64_t count;
-    if (fds[0].revents && read(all->wake, &count, sizeof count) < 0)
-        return; // nobody has called
-    for (int i = 0; i < verbs->n_rails; i++)
-        if (fds[1 + i].revents)
-            gpsh_verbs_datagrams_take(&verbs->rails[i], hear, i, all);
+    if (poll(fds, 1u + verbs->n_rails, timeout) > 0 && fds[0].revents &&
+        read(all->wake, &count, sizeof count) < 0)
+        count = 0; // nobody has called
+    gpsh_verbs_awake(&all->awake);
+    for (int i = 0; i < verbs->n_rails; i++) // what has come is heard before it judges
+        gpsh_verbs_datagrams_take(&verbs->rails[i], hear, i, all);
 }
 
 // Before something is sent. Returns when that has to be tried again.
@@ -658,6 +635,7 @@ int gpsh_verbs_handshakes_start(struct gpsh_verbs *verbs)
     if (!all)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the thread that connects PEs");
     all->verbs = verbs;
+    all->awake.looked_ns = gpsh_clock_ns();
     pthread_mutex_init(&all->lock, NULL);
     all->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (all->wake < 0)

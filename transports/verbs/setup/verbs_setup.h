@@ -264,6 +264,11 @@ enum verbs_level {
     VERBS_LEVEL_CLOSES
 };
 
+// The time for which the handshake's thread could run.
+struct verbs_awake {
+    uint64_t ns, looked_ns;
+};
+
 // The handshake of a flow, of the thread that makes them (verbs_handshake.c).
 struct verbs_link {
     struct verbs_flow *next;             // of those that are under way,
@@ -281,9 +286,11 @@ struct verbs_link {
     uint32_t qpns[GPSH_VERBS_MAX_RAILS]; // the peer's
     uint32_t tries;
     uint8_t rail; // of the next message: that by which the peer's last one came, or the next one
-    uint64_t retry_ns, until_ns;
-    uint64_t room_ns; // until when it waits for room, 0: it does not
-    uint64_t kept_ns; // until then the peer is not asked again to close
+    uint64_t retry_ns;
+    uint64_t since_ns, until_ns; // of the clock below: when it began, when the patience is over
+    bool told;                   // that the peer is stopped
+    uint64_t room_ns;            // until when it waits for room, 0: it does not
+    uint64_t kept_ns;            // until then the peer is not asked again to close
     int code;
     char why[320];
 };
@@ -590,6 +597,16 @@ void gpsh_verbs_handshakes_stop(struct gpsh_verbs *verbs);
 void gpsh_verbs_handshakes_wake(struct gpsh_verbs *verbs);
 // The flow is wanted, by the channel's thread. Its state tells how that went.
 void gpsh_verbs_handshake_ask(struct verbs_flow *flow);
+
+// verbs_patience.c: of the handshake's thread.
+uint64_t gpsh_verbs_patience_ns(const struct gpsh_verbs *verbs);
+// The clock as it is now; it is asked in each turn of the thread.
+uint64_t gpsh_verbs_awake(struct verbs_awake *clock);
+void gpsh_verbs_patience_begin(struct verbs_flow *flow, uint64_t awake_ns);
+// Begins anew while the peer is known to be stopped, and says so when it would have been over.
+void gpsh_verbs_patience_look(struct verbs_flow *flow, uint64_t awake_ns);
+// Why the flow fails, and the code.
+int gpsh_verbs_patience_over(const struct verbs_flow *flow, char *why, size_t bytes);
 
 // verbs_bounce.c
 int gpsh_verbs_bounce_create(struct gpsh_verbs *verbs, struct verbs_bounce *bounce);
