@@ -60,7 +60,6 @@ void end_use_gid(struct end *end, int index)
     end->gid_index = (uint8_t)index;
 }
 
-// Never freed: the process ends soon.
 void end_use_gpu(struct end *end, enum gpu_memory kind, bool last)
 {
     end->gpu = kind;
@@ -329,4 +328,20 @@ uint64_t far_word(struct pair *pair, uint64_t offset)
 uint64_t *near_word(struct pair *pair, uint64_t offset)
 {
     return (uint64_t *)(void *)(pair->near.buffer + offset);
+}
+
+void near_store(struct pair *pair, uint64_t offset, const void *from, size_t bytes)
+{
+    if (pair->near.gpu)
+        gpu_copy(pair->near.buffer + offset, from, bytes);
+    else
+        memcpy(pair->near.buffer + offset, from, bytes);
+}
+
+void near_load(struct pair *pair, uint64_t offset, void *to, size_t bytes)
+{
+    if (pair->near.gpu)
+        gpu_copy(to, pair->near.buffer + offset, bytes);
+    else
+        memcpy(to, pair->near.buffer + offset, bytes);
 }

@@ -133,6 +133,9 @@ struct ibv_wc wait_wc(struct ibv_cq *cq);
 int run_wr(struct pair *pair, struct ibv_send_wr *wr);
 uint64_t far_word(struct pair *pair, uint64_t offset);
 uint64_t *near_word(struct pair *pair, uint64_t offset);
+// To and from the near buffer, wherever it is.
+void near_store(struct pair *pair, uint64_t offset, const void *from, size_t bytes);
+void near_load(struct pair *pair, uint64_t offset, void *to, size_t bytes);
 double seconds(void);
 
 // test_gpu.c
@@ -140,6 +143,9 @@ bool gpu_present(void);
 // dmabuf_fd NULL: not asked for; *dmabuf_fd -1: refused
 char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd);
 void gpu_copy(void *to, const void *from, size_t bytes);
+
+// test_mlx5.c: programs for queues in memory, drawn, against a model
+void random_programs(struct pair *pair);
 
 extern const struct test_case ops_cases[], error_cases[], order_cases[], device_cases[],
     fault_cases[], datagram_cases[], gpu_cases[], mlx5_cases[], misuse_cases[];

@@ -19,6 +19,7 @@ static struct {
     int (*retain)(void **context, int device);
     int (*set)(void *context);
     int (*allocate)(device_pointer *pointer, size_t bytes);
+    int (*free)(device_pointer pointer);
     int (*clear)(device_pointer pointer, unsigned char value, size_t bytes);
     int (*copy)(device_pointer to, device_pointer from, size_t bytes);
     int (*handle)(void *handle, device_pointer pointer, size_t bytes, int type,
@@ -35,6 +36,7 @@ static bool cuda_load(void)
     *(void **)&cuda.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
     *(void **)&cuda.set = dlsym(library, "cuCtxSetCurrent");
     *(void **)&cuda.allocate = dlsym(library, "cuMemAlloc_v2");
+    *(void **)&cuda.free = dlsym(library, "cuMemFree_v2");
     *(void **)&cuda.clear = dlsym(library, "cuMemsetD8_v2");
     *(void **)&cuda.copy = dlsym(library, "cuMemcpy");
     *(void **)&cuda.handle = dlsym(library, "cuMemGetHandleForAddressRange");
@@ -53,6 +55,23 @@ bool gpu_present(void)
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
+// A process has two buffers at most. They last until it exits.
+static device_pointer buffers[2];
+
+static void buffers_free(void)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (buffers[i])
+            cuda.free(buffers[i]);
+}
+
+static void buffer_keep(device_pointer at)
+{
+    if (!buffers[0])
+        atexit(buffers_free);
+    buffers[buffers[0] != 0] = at;
+}
+
 char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd)
 {
     int n = 0;
@@ -61,6 +80,7 @@ char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd)
     if (!cuda_load() || cuda.count(&n) || cuda.retain(&context, last ? n - 1 : 0) ||
         cuda.set(context) || cuda.allocate(&at, bytes + PAGE))
         return NULL;
+    buffer_keep(at);
     at = (at + PAGE - 1) & ~(device_pointer)(PAGE - 1); // a dma-buf begins at a page of the host
     cuda.clear(at, 0, bytes);
     if (dmabuf_fd && cuda.handle(dmabuf_fd, at, bytes, HANDLE_DMABUF, 0))
@@ -76,26 +96,8 @@ void gpu_copy(void *to, const void *from, size_t bytes)
 static uint64_t near_value(struct pair *pair, uint64_t offset)
 {
     uint64_t value;
-    if (!pair->near.gpu)
-        return *near_word(pair, offset);
-    gpu_copy(&value, pair->near.buffer + offset, 8);
+    near_load(pair, offset, &value, sizeof value);
     return value;
-}
-
-static void near_fill(struct pair *pair, const char *pattern, size_t bytes)
-{
-    if (pair->near.gpu)
-        gpu_copy(pair->near.buffer, pattern, bytes);
-    else
-        memcpy(pair->near.buffer, pattern, bytes);
-}
-
-static void near_fetch(struct pair *pair, uint64_t offset, char *to, size_t bytes)
-{
-    if (pair->near.gpu)
-        gpu_copy(to, pair->near.buffer + offset, bytes);
-    else
-        memcpy(to, pair->near.buffer + offset, bytes);
 }
 
 // Writes of all sizes, also of several mails, and reads of what was written.
@@ -107,13 +109,13 @@ static void there_and_back(struct pair *pair)
         struct ibv_sge sge;
         for (uint32_t b = 0; b < sizes[i]; b++)
             pattern[b] = (char)(b * 11 + b / 256 + i);
-        near_fill(pair, pattern, sizes[i]);
+        near_store(pair, 0, pattern, sizes[i]);
         struct ibv_send_wr wr = write_wr(pair, &sge, 0, 40, sizes[i]);
         CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
         wr = write_wr(pair, &sge, BUFFER_BYTES / 2, 40, sizes[i]);
         wr.opcode = IBV_WR_RDMA_READ;
         CHECK_EQ(run_wr(pair, &wr), IBV_WC_SUCCESS);
-        near_fetch(pair, BUFFER_BYTES / 2, back, sizes[i]);
+        near_load(pair, BUFFER_BYTES / 2, back, sizes[i]);
         CHECK(!memcmp(pattern, back, sizes[i]));
     }
     free(pattern);
@@ -160,7 +162,7 @@ static void all(enum mode mode, enum gpu_memory near, enum gpu_memory far)
     pair_open(&pair, mode, &options);
     there_and_back(&pair);
     struct ibv_sge sge;
-    near_fill(&pair, (const char[64]){0}, 64);
+    near_store(&pair, 0, (const char[64]){0}, 64);
     struct ibv_send_wr wr = write_wr(&pair, &sge, 0, 0, 64);
     CHECK_EQ(run_wr(&pair, &wr), IBV_WC_SUCCESS);
     count(&pair);
@@ -183,6 +185,33 @@ static void near_gpu(enum mode mode)
 static void both_gpus(enum mode mode)
 {
     all(mode, GPU_BY_POINTER, GPU_BY_POINTER);
+}
+
+// Queues in host memory, data in that of GPUs.
+static void programs(enum mode mode, enum gpu_memory near, enum gpu_memory far)
+{
+    struct pair pair;
+    struct options options = usual;
+    options.near_gpu = near;
+    options.far_gpu = far;
+    pair_open(&pair, mode, &options);
+    random_programs(&pair);
+    pair_close(&pair);
+}
+
+static void programs_far(enum mode mode)
+{
+    programs(mode, NO_GPU, GPU_BY_POINTER);
+}
+
+static void programs_near(enum mode mode)
+{
+    programs(mode, GPU_BY_POINTER, NO_GPU);
+}
+
+static void programs_both(enum mode mode)
+{
+    programs(mode, GPU_BY_POINTER, GPU_BY_POINTER);
 }
 
 static void both_dmabuf(enum mode mode)
@@ -277,7 +306,7 @@ static void gather(enum mode mode)
         wrs[i] = write_wr(&pair, &sges[i], 8 * i, 4096 + 16 * i, 8);
         wrs[i].next = i + 1 < WRITES ? &wrs[i + 1] : NULL;
     }
-    near_fill(&pair, (const char *)values, sizeof values);
+    near_store(&pair, 0, values, sizeof values);
     long stores = driver_calls("cuStreamBatchMemOp"), copies = driver_calls("cuMemcpyAsync");
     CHECK_EQ(post(&pair, wrs), 0);
     for (int i = 0; i < WRITES; i++)
@@ -346,5 +375,8 @@ const struct test_case gpu_cases[] = {
     {"gather", SAME_PROCESS | PRIVATE_MEMORY, .run = gather},
     {"refused", SAME_PROCESS | PRIVATE_MEMORY, .run = refused},
     {"killed", PRIVATE_MEMORY, .run = killed},
+    {"programs_far", SAME_PROCESS | PRIVATE_MEMORY, "MLX5=1", .run = programs_far},
+    {"programs_near", ALL_MODES, "MLX5=1", .run = programs_near},
+    {"programs_both", SAME_PROCESS | PRIVATE_MEMORY, "MLX5=1 REORDER=1", .run = programs_both},
     {0},
 };

@@ -230,7 +230,7 @@ static void full_ring(struct pair *pair)
 
 // ---- Random programs ----
 
-enum { WORDS = 32, RESULTS = 4096 }; // RESULTS: where in the near buffer
+enum { WORDS = 32, RESULTS = 4096, SOURCES = 8192 }; // RESULTS, SOURCES: in the near buffer
 
 struct model {
     uint64_t words[WORDS], results[64];
@@ -243,7 +243,9 @@ static uint32_t draw(struct model *model, uint32_t n)
     return (model->state >> 8) % n;
 }
 
-static void model_write(struct program *program, struct model *model, uint32_t at, uint32_t flags)
+// Of up to four words, that are in the WQE or in the near buffer.
+static void model_write(struct program *program, struct model *model, uint32_t at, uint32_t flags,
+                        uint32_t slot)
 {
     uint64_t values[4];
     uint32_t n = 1 + draw(model, 4);
@@ -253,28 +255,76 @@ static void model_write(struct program *program, struct model *model, uint32_t a
             (uint64_t)draw(model, 1 << 24) << 32 | draw(model, 1 << 24);
     wqe_begin(program, MLX5_OPCODE_RDMA_WRITE, flags | FENCED);
     wqe_remote(program, 8 * (uint64_t)at);
-    wqe_inline(program, values, 8 * n);
+    if (draw(model, 2)) {
+        wqe_inline(program, values, 8 * n);
+    } else {
+        near_store(program->pair, SOURCES + 32 * (uint64_t)slot, values, 8 * n);
+        wqe_data(program, SOURCES + 32 * (uint64_t)slot, 8 * n);
+    }
+}
+
+static void begin_at(struct program *program, uint32_t opcode, uint32_t opmod, uint32_t flags,
+                     uint64_t offset)
+{
+    wqe_begin(program, opcode, flags);
+    wqe_modify(program, opmod);
+    wqe_remote(program, offset);
+}
+
+// A compare and swap of some bits, where some bits are as expected, or not; of 8 bytes.
+static void model_masked_swap(struct program *program, struct model *model, uint32_t at,
+                              uint32_t flags)
+{
+    uint64_t *word = &model->words[at], swap = draw(model, 1 << 24) * UINT64_C(0x10001);
+    uint64_t compare = *word ^ draw(model, 2);
+    uint64_t swap_mask = (uint64_t)draw(model, 1 << 24) << 16, compare_mask = draw(model, 4);
+    begin_at(program, MLX5_OPCODE_ATOMIC_MASKED_CS, EXTENDED_8, flags, 8 * (uint64_t)at);
+    wqe_words(program, swap, compare);
+    wqe_words(program, swap_mask, compare_mask);
+    if (!((*word ^ compare) & compare_mask))
+        *word = (*word & ~swap_mask) | (swap & swap_mask);
+}
+
+// To one half of a word, of 4 bytes. The answer comes in the network's order.
+static uint64_t model_half(struct program *program, struct model *model, uint32_t at,
+                           uint32_t flags)
+{
+    uint32_t halves[2], half = draw(model, 2), operand = draw(model, 1 << 24) << 8;
+    memcpy(halves, &model->words[at], sizeof halves);
+    uint64_t answer = htobe32(halves[half]);
+    halves[half] += operand;
+    memcpy(&model->words[at], halves, sizeof halves);
+    begin_at(program, MLX5_OPCODE_ATOMIC_MASKED_FA, EXTENDED_4, flags,
+             8 * (uint64_t)at + 4 * (uint64_t)half);
+    wqe_halves(program, (uint32_t[]){operand, 0, 0, 0});
+    return answer;
+}
+
+static void model_plain(struct program *program, struct model *model, uint32_t at, uint32_t flags,
+                        bool add)
+{
+    uint64_t *word = &model->words[at], operand = draw(model, 1000);
+    uint64_t compare = draw(model, 2) ? *word : 1;
+    begin_at(program, add ? MLX5_OPCODE_ATOMIC_FA : MLX5_OPCODE_ATOMIC_CS, 0, flags,
+             8 * (uint64_t)at);
+    wqe_words(program, operand, compare);
+    *word = add ? *word + operand : *word == compare ? operand : *word;
 }
 
 static void model_fetch(struct program *program, struct model *model, uint32_t at, uint32_t flags,
                         uint32_t slot)
 {
-    uint64_t operand = draw(model, 1000), compare = draw(model, 2) ? model->words[at] : 1;
-    uint32_t kind = draw(model, 3);
+    uint32_t kind = draw(model, 5);
     model->results[slot] = model->words[at];
     if (kind == 0)
-        model->words[at] += operand;
-    else if (kind == 1 && model->words[at] == compare)
-        model->words[at] = operand;
-    wqe_begin(program,
-              kind == 0   ? MLX5_OPCODE_ATOMIC_FA
-              : kind == 1 ? MLX5_OPCODE_ATOMIC_CS
-                          : MLX5_OPCODE_RDMA_READ,
-              flags);
-    wqe_remote(program, 8 * (uint64_t)at);
-    if (kind < 2)
-        wqe_words(program, operand, compare);
-    wqe_data(program, RESULTS + 8 * (uint64_t)slot, 8);
+        begin_at(program, MLX5_OPCODE_RDMA_READ, 0, flags, 8 * (uint64_t)at);
+    else if (kind == 1)
+        model_masked_swap(program, model, at, flags);
+    else if (kind == 2)
+        model->results[slot] = model_half(program, model, at, flags);
+    else
+        model_plain(program, model, at, flags, kind == 3);
+    wqe_data(program, RESULTS + 8 * (uint64_t)slot, kind == 2 ? 4 : 8);
 }
 
 // What is under way at a time is at most 60 WQEs, of which some have CQEs.
@@ -282,13 +332,14 @@ static void random_round(struct program *program, struct model *model)
 {
     uint16_t expected[64];
     uint32_t n = 1 + draw(model, 60), signalled = 0;
+    uint64_t results[64] = {0};
     memset(model->results, 0, sizeof model->results);
-    memset(program->pair->near.buffer + RESULTS, 0, sizeof model->results);
+    near_store(program->pair, RESULTS, results, sizeof results);
     for (uint32_t i = 0; i < n; i++) {
         bool cqe = i == n - 1 || draw(model, 3) == 0;
         uint32_t at = draw(model, WORDS);
         if (draw(model, 2))
-            model_write(program, model, at, cqe ? SIGNALLED : 0);
+            model_write(program, model, at, cqe ? SIGNALLED : 0, i);
         else
             model_fetch(program, model, at, cqe ? SIGNALLED : 0, i);
         uint16_t index = wqe_end(program);
@@ -300,12 +351,13 @@ static void random_round(struct program *program, struct model *model)
     ring(program);
     for (uint32_t i = 0; i < signalled; i++)
         CHECK_EQ(be16toh(wait_cqe(program).wqe_counter), expected[i]);
-    CHECK(!memcmp(program->pair->near.buffer + RESULTS, model->results, sizeof model->results));
+    near_load(program->pair, RESULTS, results, sizeof results);
+    CHECK(!memcmp(results, model->results, sizeof results));
     for (uint32_t i = 0; i < WORDS; i++)
         CHECK_EQ(far_word(program->pair, 8 * (uint64_t)i), model->words[i]);
 }
 
-static void random_programs(struct pair *pair)
+void random_programs(struct pair *pair)
 {
     struct program program;
     struct model model = {.state = 7};
