@@ -137,7 +137,7 @@ function(gpushmem_add_softhca_test)
   if(arg_MLX5)
     string(APPEND preload ":$<TARGET_FILE:fake_mlx5>")
     list(PREPEND arg_ENVIRONMENT GPUSHMEM_SOFTHCA_MLX5=1)
-    list(APPEND arg_PROPERTIES FAIL_REGULAR_EXPRESSION "fake cuda: |softhca: misuse")
+    list(APPEND arg_PROPERTIES FAIL_REGULAR_EXPRESSION "fake cuda: |softhca: misuse|DEVICE_POST=nic, but")
   endif()
   # A sanitizer's runtime wants to come first in the process; it may come second here, since this library needs none.
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
@@ -145,6 +145,13 @@ function(gpushmem_add_softhca_test)
     ENVIRONMENT LD_PRELOAD=${preload} GPUSHMEM_TRANSPORTS=verbs ASAN_OPTIONS=verify_asan_link_order=0
                 GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${GPUSHMEM_BUILD_ID}-${arg_NAME} GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES}
                 ${arg_ENVIRONMENT})
+endfunction()
+
+# gpushmem_add_nic_test(NAME name ...): the same with MLX5, by kernels that post to the devices' queues themselves.
+function(gpushmem_add_nic_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "ENVIRONMENT")
+  gpushmem_add_softhca_test(${arg_UNPARSED_ARGUMENTS} MLX5
+    ENVIRONMENT GPUSHMEM_DEVICE_POST=nic GPUSHMEM_P2P=0 ${arg_ENVIRONMENT})
 endfunction()
 
 # gpushmem_add_ofi_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]

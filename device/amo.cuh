@@ -23,6 +23,12 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpus
     if (!gpsh_dev_check_word(dev, target, width, pe))
         return 0;
     uint64_t away = gpsh_dev_away_amo(dev, pe);
+    if (!away && via.nic) {
+        const struct gpsh_dev_taken got =
+            gpsh_dev_nic_amo(*via.self, amo, target, width, operand, compare, pe, fetch);
+        if (got.taken)
+            return got.value;
+    }
     if (!away)
         return gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);
     char *direct = gpsh_dev_at(away, target);
@@ -49,13 +55,23 @@ GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, const struct gpush
 
 // ---- Signals ----
 
+// Data and its signal by the NIC's queue, or through a ring.
+GPSH_DEV void gpsh_dev_put_signal_away(const struct gpushmem_dev &via, void *to, const void *from,
+                                       size_t bytes, uint64_t *signal, uint64_t value, int op,
+                                       int pe, bool blocking)
+{
+    if (!via.nic ||
+        !gpsh_dev_nic_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking))
+        gpsh_dev_ring_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking);
+}
+
 // The signal's word, which was checked.
 GPSH_DEV void gpsh_dev_signal_word(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
                                    uint64_t *signal, uint64_t value, int op, int pe)
 {
     uint64_t away = gpsh_dev_away_amo(dev, pe);
     if (!away)
-        gpsh_dev_ring_put_signal(*via.self, signal, nullptr, 0, signal, value, op, pe, false);
+        gpsh_dev_put_signal_away(via, signal, nullptr, 0, signal, value, op, pe, false);
     else if (op == GPUSHMEM_SIGNAL_ADD)
         gpsh_dev_reduce64(gpsh_dev_at(away, signal), GPUSHMEM_AMO_ADD, value);
     else
@@ -111,7 +127,7 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct g
         if (Scope::rank() == 0)
             gpsh_dev_signal_released(dev, via, signal, value, op, pe);
     } else if (Scope::rank() == 0) {
-        gpsh_dev_ring_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking);
+        gpsh_dev_put_signal_away(via, to, from, bytes, signal, value, op, pe, blocking);
     }
     Scope::sync();
 }

@@ -140,6 +140,22 @@ GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
 #endif
 }
 
+// As a NIC reads numbers.
+GPSH_DEV uint32_t gpsh_dev_big32(uint32_t value)
+{
+#if defined(__CUDA_ARCH__)
+    return __byte_perm(value, 0, 0x0123);
+#else
+    return __builtin_bswap32(value);
+#endif
+}
+
+GPSH_DEV uint64_t gpsh_dev_big64(uint64_t value)
+{
+    return (uint64_t)gpsh_dev_big32((uint32_t)value) << 32 |
+           gpsh_dev_big32((uint32_t)(value >> 32));
+}
+
 // Takes what is there and leaves `value`: claims something. Without order, so that it goes out
 // together with what follows.
 GPSH_DEV uint32_t gpsh_dev_exchange32_relaxed_gpu(uint32_t *word, uint32_t value)
@@ -435,6 +451,55 @@ GPSH_DEV bool gpsh_dev_is_first_here(void)
     return !(__activemask() & before);
 #else
     return true;
+#endif
+}
+
+// The threads of a warp that execute this together with the same word, and the caller's place among
+// them. They go on together until they have met, and each calls the functions below in the same
+// place: so only functions that are not inlined use them, which have one place for all.
+struct gpsh_dev_lanes {
+    unsigned mask, rank, size;
+};
+
+GPSH_DEV struct gpsh_dev_lanes gpsh_dev_lanes_with(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    unsigned before;
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
+    unsigned mask = __match_any_sync(__activemask(), (unsigned long long)(uintptr_t)word);
+    return {mask, (unsigned)__popc(mask & before), (unsigned)__popc(mask)};
+#else
+    (void)word;
+    return {1, 0, 1};
+#endif
+}
+
+GPSH_DEV uint64_t gpsh_dev_lanes_first(const struct gpsh_dev_lanes &lanes, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    return __shfl_sync(lanes.mask, (unsigned long long)value, __ffs((int)lanes.mask) - 1);
+#else
+    (void)lanes;
+    return value;
+#endif
+}
+
+GPSH_DEV uint64_t gpsh_dev_lanes_last(const struct gpsh_dev_lanes &lanes, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    return __shfl_sync(lanes.mask, (unsigned long long)value, 31 - __clz((int)lanes.mask));
+#else
+    (void)lanes;
+    return value;
+#endif
+}
+
+GPSH_DEV void gpsh_dev_lanes_meet(const struct gpsh_dev_lanes &lanes)
+{
+#if defined(__CUDA_ARCH__)
+    __syncwarp(lanes.mask);
+#else
+    (void)lanes;
 #endif
 }
 

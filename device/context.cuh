@@ -95,7 +95,7 @@ GPSH_DEV void gpsh_dev_ctx_quiet(const struct gpushmem_dev &dev, const struct gp
     if (gpsh_dev_ctx_is_none(ctx) || !gpsh_dev_check_ctx(dev, ctx))
         return;
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
-        gpsh_dev_rings_quiet(gpsh_dev_via(dev, ctx));
+        gpsh_dev_quiet_away(gpsh_dev_via(dev, ctx));
     if (gpsh_dev_ctx_has_stores(dev, ctx))
         gpsh_dev_fence_full_sys();
     else

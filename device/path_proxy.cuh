@@ -117,9 +117,22 @@ GPSH_DEV void gpsh_dev_ring_fence_after(const struct gpushmem_dev &dev, uint32_t
             c, &index);
 }
 
+// Whether anything that a thread wrote into a ring before may not be complete.
+GPSH_DEV bool gpsh_dev_any_ring_under_way(const struct gpushmem_dev &dev)
+{
+    uint64_t head[GPSH_DEV_AT_ONCE], any = 0;
+    for (uint32_t first = 0; first < dev.n_rings && !any; first += GPSH_DEV_AT_ONCE) {
+        gpsh_dev_rings_under_way(dev, first, head);
+        any = head[0] | head[1] | head[2] | head[3];
+    }
+    return any;
+}
+
 GPSH_DEV_CALL void gpsh_dev_ring_fence_all(const struct gpushmem_dev &dev)
 {
     const uint32_t own = gpsh_dev_ring_number(dev);
+    if (dev.nic && !gpsh_dev_any_ring_under_way(dev))
+        return; // kernels post elsewhere, and a command would have to be waited for there
     if (dev.n_rings == 1)
         return gpsh_dev_ring_fence(*dev.self, -1);
     for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE)

@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put, get, p, g, iput, iget: the bodies. The path is chosen per call: a mapped peer directly, any
-// other through a ring.
+// other by a queue of the NIC, or through a ring.
 #ifndef GPUSHMEM_DEVICE_RMA_CUH
 #define GPUSHMEM_DEVICE_RMA_CUH
 
+#include "gpushmem/device/path_nic.cuh"
 #include "gpushmem/device/path_p2p.cuh"
-#include "gpushmem/device/path_proxy.cuh"
+
+// By the NIC's queue where there is one, else through a ring.
+template <class Way>
+GPSH_DEV void gpsh_dev_move_away(const struct gpushmem_dev &via, void *to, const void *from,
+                                 size_t bytes, int pe, bool blocking)
+{
+    const bool posted =
+        via.nic && (Way::is_put ? gpsh_dev_nic_put(*via.self, to, from, bytes, pe, blocking)
+                                : gpsh_dev_nic_get(*via.self, to, from, bytes, pe, blocking));
+    if (posted)
+        return;
+    Way::is_put ? gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking)
+                : gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
+}
 
 // Warp and block calls begin and end with a barrier of the scope: what its threads wrote before is
 // in the source, and after the call any of them may fence, quiet or reuse the buffers. A call that
@@ -25,8 +39,7 @@ GPSH_DEV void gpsh_dev_move(const struct gpushmem_dev &dev, const struct gpushme
         if (Scope::rank() == 0)
             gpsh_dev_count(dev, pe, bytes);
     } else if (Scope::rank() == 0) {
-        Way::is_put ? gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking)
-                    : gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
+        gpsh_dev_move_away<Way>(via, to, from, bytes, pe, blocking);
     }
     Scope::sync();
 }
@@ -49,6 +62,8 @@ GPSH_DEV void gpsh_dev_move_strided(const struct gpushmem_dev &dev, const struct
         if (Scope::rank() == 0)
             gpsh_dev_count(dev, pe, n * size);
     } else if (Scope::rank() == 0) {
+        if (via.nic)
+            gpsh_dev_nic_leave(*via.self, pe);
         gpsh_dev_ring_strided(*via.self, Way::is_put ? GPUSHMEM_CMD_IPUT : GPUSHMEM_CMD_IGET,
                               remote, local, to_stride, from_stride, n, size, pe);
     }
@@ -64,7 +79,7 @@ GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, const struct gp
     if (uint64_t away = gpsh_dev_away(dev, pe)) {
         gpsh_dev_store_small(gpsh_dev_at(away, to), bits, bytes);
         gpsh_dev_count(dev, pe, bytes);
-    } else {
+    } else if (!via.nic || !gpsh_dev_nic_put_value(*via.self, to, bits, bytes, pe)) {
         gpsh_dev_ring_put_value(via, to, bits, bytes, pe);
     }
 }
@@ -95,6 +110,11 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struc
             return gpsh_dev_load16_value_sys(direct);
         return bytes == 1 ? gpsh_way_get::load((const uint8_t *)direct)
                           : gpsh_dev_load_bytes(direct, bytes);
+    }
+    if (via.nic) {
+        const struct gpsh_dev_taken got = gpsh_dev_nic_get_value(*via.self, from, bytes, pe);
+        if (got.taken)
+            return got.value;
     }
     return gpsh_dev_ring_get_value(via, from, bytes, pe);
 }

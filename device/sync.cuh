@@ -246,24 +246,35 @@ GPSH_DEV_CALL bool gpsh_dev_await_mixed(const struct gpushmem_dev &dev, uint32_t
     return true;
 }
 
-// The calling thread's block: its threads share a ring.
-GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
-{
-    gpsh_dev_fence_sys();
-    if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
-        return;
-    if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ||
-        gpsh_dev_await_mixed(*dev.self, gpsh_dev_ring_number(dev), 1))
-        gpsh_dev_ring_fence(*dev.self, -1);
-}
-
-// What went through the rings.
+// What went through the rings, and by queues of the NIC.
 GPSH_DEV void gpsh_dev_fence_rings(const struct gpushmem_dev &dev, const struct gpushmem_dev &via)
 {
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return;
     if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS || gpsh_dev_await_mixed(*via.self, 0, via.n_rings))
         gpsh_dev_ring_fence_all(*via.self);
+    if (via.nic)
+        gpsh_dev_add64_relaxed_gpu(&via.nic->fences, 1);
+}
+
+// The calling thread's block: its threads share a ring.
+GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_sys();
+    if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
+        return;
+    if (dev.nic)
+        return gpsh_dev_fence_rings(dev, dev); // a block has no queue of its own
+    if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ||
+        gpsh_dev_await_mixed(*dev.self, gpsh_dev_ring_number(dev), 1))
+        gpsh_dev_ring_fence(*dev.self, -1);
+}
+
+// What went by rings and queues of the NIC is complete. Not 0: it gave up, for that reason.
+GPSH_DEV int gpsh_dev_quiet_away(const struct gpushmem_dev &via)
+{
+    const int status = gpsh_dev_rings_quiet(via), posted = via.nic ? gpsh_dev_nic_quiet(via) : 0;
+    return status ? status : posted;
 }
 
 // All kernels of the PE.
@@ -279,7 +290,7 @@ GPSH_DEV void gpsh_dev_fence(const struct gpushmem_dev &dev, const struct gpushm
 GPSH_DEV void gpsh_dev_quiet(const struct gpushmem_dev &dev, const struct gpushmem_dev &via)
 {
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
-        gpsh_dev_rings_quiet(via);
+        gpsh_dev_quiet_away(via);
     gpsh_dev_fence_full_sys();
 }
 
@@ -290,8 +301,11 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, const struct gpu
         gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, nullptr, 0);
         return;
     }
-    if (!gpsh_dev_away_amo(dev, pe))
+    if (!gpsh_dev_away_amo(dev, pe)) {
+        if (via.nic)
+            gpsh_dev_nic_quiet_pe(*via.self, pe);
         gpsh_dev_ring_quiet_pe(*via.self, pe);
+    }
     gpsh_dev_fence_full_sys();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What host and device agree on: the command ring and its replies (impl/command_ring.h), teams and
-// their collectives (impl/team_layout.h), errors, and the handle of kernels. Plain data, versioned;
-// compiles as C11, C++17 and CUDA. docs/design/kernels.md says why it looks like this.
+// their collectives (impl/team_layout.h), queues of NICs (impl/nic_queue.h), errors, and the handle
+// of kernels. Plain data, versioned; compiles as C11, C++17 and CUDA. docs/design/kernels.md says
+// why it looks like this.
 #ifndef GPUSHMEM_DEVICE_ABI_H
 #define GPUSHMEM_DEVICE_ABI_H
 
@@ -10,11 +11,12 @@
 #include <stdint.h>
 
 #include "gpushmem/impl/command_ring.h"
+#include "gpushmem/impl/nic_queue.h"
 #include "gpushmem/impl/team_layout.h"
 #include "gpushmem/types.h"
 
-// Raised whenever anything here, or in those two headers, changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 11
+// Raised whenever anything here, or in those headers, changes its meaning or layout.
+#define GPUSHMEM_DEVICE_ABI 12
 
 // ---- Errors
 // ------------------------------------------------------------------------------------------
@@ -55,6 +57,9 @@ enum gpushmem_fault_word {
     // or a stride is `seen`, and a team has `wanted` members; dest overlaps source
     GPUSHMEM_FAULT_ARGUMENT = 8,
     GPUSHMEM_FAULT_BUSY = 9, // no word: another operation of the same sequence is under way
+    // no word: a NIC's error completion of an operation towards `pe`. `seen` is its syndrome, and
+    // above 8 bits the vendor's; `wanted` the opcode of the work request
+    GPUSHMEM_FAULT_NIC = 10,
 };
 
 struct gpushmem_device_fault {
@@ -181,6 +186,8 @@ struct gpushmem_dev {
     struct gpushmem_dev_context *contexts; // [n_contexts], device memory; number k is [k - 1]
     uint32_t n_contexts;
     uint32_t reserved0;
+    // queues that kernels post to by themselves, device memory; NULL: none, all goes by rings
+    struct gpushmem_nic *nic;
 };
 
 // A context with a ring of its own: the same handle with that ring alone.
@@ -237,10 +244,10 @@ GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_fault) == 128, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_device_control) == 64, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_sync) == 64 * GPUSHMEM_DEV_SYNC_ROUNDS,
                        "one cache line per round");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 256, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev) == 264, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_ctx) == 16, "ABI");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_stream_op) == 56, "ABI");
-GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_context) == 272, "ABI");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_dev_context) == 280, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, contexts) == 240, "ABI");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_dev, timeout_ns) == 104, "ABI");
 

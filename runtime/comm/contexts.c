@@ -118,7 +118,8 @@ static bool take_from_pool(struct gpsh_channel **channels)
         return true;
     }
     for (int i = 0; i < gpsh_net()->n_transports; ++i) {
-        if (contexts.next_index >= gpsh_net()->envs[i].channels)
+        const struct gpsh_transport_env *env = &gpsh_net()->envs[i];
+        if (contexts.next_index >= env->channels - env->kernel_channels)
             return false;
     }
     // An index is used up even if opening it fails: a transport opens each one once at most.

@@ -19,6 +19,11 @@ struct gpsh_net {
     bool cpu_atomics;
 };
 
+// One at most: who hears of the queues that kernels post to (transport.h).
+typedef void (*gpsh_kernel_queue_fn)(void *arg, int index, int pe,
+                                     const struct gpsh_kernel_queue *queue, const char *why);
+void gpsh_net_on_kernel_queue(gpsh_kernel_queue_fn told);
+
 extern struct gpsh_net gpsh_net_state __attribute__((visibility("hidden"))); // without the GOT
 static inline const struct gpsh_net *gpsh_net(void)
 {
@@ -32,7 +37,8 @@ enum gpsh_channel_index {
     GPSH_CHANNEL_PROXY = 1,   // first proxy thread; thread i uses GPSH_CHANNEL_PROXY + i
 };
 
-// After the proxy threads' come those that are kept for contexts of the program.
+// After the proxy threads' come those that are kept for contexts of the program; and last, not
+// counted here, those of kernels' queues: one, for the default context.
 static inline int gpsh_channel_first_context(const struct gpsh_settings *settings)
 {
     return GPSH_CHANNEL_PROXY + (int)settings->proxy_threads;

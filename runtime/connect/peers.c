@@ -100,8 +100,23 @@ static bool is_needed(const struct wiring *w, const struct gpsh_transport_ops *o
     return !(gpsh_net()->n_transports && gpsh_job()->n_pes == 1);
 }
 
+static gpsh_kernel_queue_fn kernel_queue_told;
+
+void gpsh_net_on_kernel_queue(gpsh_kernel_queue_fn told)
+{
+    kernel_queue_told = told;
+}
+
+static void on_kernel_queue(void *arg, int index, int pe, const struct gpsh_kernel_queue *queue,
+                            const char *why)
+{
+    if (kernel_queue_told)
+        kernel_queue_told(arg, index, pe, queue, why);
+}
+
 static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops)
 {
+    int kernels = ops->kernel_queue && gpsh_settings()->device_post == GPSH_DEVICE_POST_NIC;
     struct gpsh_transport_env *env = &gpsh_net_state.envs[gpsh_net()->n_transports];
     *env = (struct gpsh_transport_env){.my_pe = gpsh_job()->my_pe,
                                        .n_pes = gpsh_job()->n_pes,
@@ -111,7 +126,9 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
                                        .queues = gpsh_heap()->device ? &gpsh_gpu_queue_ops : NULL,
                                        .near_pci = gpsh_regions_pci(),
                                        .can_flush = gpsh_heap()->device && gpsh_gpu_can_flush(),
-                                       .channels = gpsh_channel_count(gpsh_settings()),
+                                       .channels = gpsh_channel_count(gpsh_settings()) + kernels,
+                                       .kernel_channels = kernels,
+                                       .kernel_queue = on_kernel_queue,
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
                                        .notes = gpsh_control_bytes(gpsh_job()->n_pes) -

@@ -19,6 +19,12 @@ struct gpsh_device_memory {
     // Reads device memory into host_alloc's; 0 or a negative status. Words of 8 bytes come whole,
     // however kernels change them meanwhile. NULL: the host loads device memory itself.
     int (*device_read)(void *to, const void *from, size_t bytes);
+    // Lets the device use host memory, or registers of another device (`registers`), at the same
+    // address; where it may already, too. It may have to wait for kernels. 0 or a negative status
+    // with a sentence. NULL, as unmap: nothing is needed.
+    int (*map)(void *memory, size_t bytes, bool registers, bool *mapped);
+    // For each that said `mapped`, while the memory is there.
+    void (*unmap)(void *memory);
     // "device" threads are threads of this process (emulation): they can wake a sleeping proxy
     bool cpu_threads;
 };

@@ -340,6 +340,46 @@ static void *device_alloc(size_t bytes)
     return (void *)(uintptr_t)memory;
 }
 
+static uintptr_t page_of(const void *memory)
+{
+    return (uintptr_t)memory / 4096 * 4096;
+}
+
+static gpsh_cu_result register_pages(uintptr_t first, size_t bytes, bool registers)
+{
+    const unsigned flags = GPSH_CU_HOST_PORTABLE | GPSH_CU_HOST_DEVICEMAP;
+    gpsh_cu_result code = gpsh_cu.host_register((void *)first, bytes,
+                                                registers ? flags | GPSH_CU_HOST_IOMEMORY : flags);
+    // a device that exists in software only has registers in ordinary memory
+    if (code && code != GPSH_CU_ALREADY_REGISTERED && registers)
+        code = gpsh_cu.host_register((void *)first, bytes, flags);
+    return code;
+}
+
+static int map(void *memory, size_t bytes, bool registers, bool *mapped)
+{
+    uintptr_t first = page_of(memory), end = page_of((char *)memory + bytes + 4095);
+    *mapped = false;
+    if (!gpsh_cu.host_register)
+        return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
+                         "this CUDA driver cannot map memory that is there already");
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu_result code = register_pages(first, end - first, registers);
+    gpsh_gpu_leave(entered);
+    *mapped = !code;
+    return code && code != GPSH_CU_ALREADY_REGISTERED
+               ? gpsh_gpu_fail(code, "mapping %zu bytes of %s at %p", bytes,
+                               registers ? "a NIC's registers" : "host memory", memory)
+               : 0;
+}
+
+static void unmap(void *memory)
+{
+    bool entered = gpsh_gpu_enter();
+    gpsh_cu.host_unregister((void *)page_of(memory));
+    gpsh_gpu_leave(entered);
+}
+
 const struct gpsh_device_memory gpsh_device_memory_gpu = {
     .host_alloc = host_alloc,
     .host_free = host_free,
@@ -347,5 +387,7 @@ const struct gpsh_device_memory gpsh_device_memory_gpu = {
     .device_free = device_free,
     .device_write = gpsh_gpu_copy,
     .device_read = gpsh_gpu_copy,
+    .map = map,
+    .unmap = unmap,
     .cpu_threads = false,
 };

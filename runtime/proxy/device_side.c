@@ -28,6 +28,7 @@
 #include "progress/waiter.h"
 #include "proxy/device_teams.h"
 #include "proxy/emulation.h"
+#include "proxy/kernel_queues.h"
 #include "proxy/kernel_report.h"
 #include "proxy/kernel_watch.h"
 #include "proxy/proxy.h"
@@ -201,6 +202,7 @@ static int make_proxy(void)
         .take_channels = lender.take,
         .leave_channels = lender.leave,
         .none_left = lender.none_left,
+        .kernel_queue = gpsh_kernel_queues_ask,
         .helpers = side.memory->cpu_threads,
         .wakers = side.memory->cpu_threads ? &gpsh_kernels_wake : NULL,
     };
@@ -248,6 +250,7 @@ static int fill_context(int number, struct gpushmem_dev_context *to)
     dev->layout.host += (uint64_t)number * dev->layout.host_stride;
     dev->layout.device += (uint64_t)number * GPUSHMEM_RING_DEVICE_BYTES;
     dev->self = &to->dev;
+    dev->nic = NULL; // its operations go through its ring
     return side.memory->device_write(to, &context, sizeof context);
 }
 
@@ -281,6 +284,7 @@ static int fill_handle(void)
         .self = &side.device->handle,
         .n_teams = (uint32_t)gpsh_settings()->teams,
         .teams = gpsh_device_teams_table(),
+        .nic = gpsh_kernel_queues_table(),
     };
     for (int pe = 0; pe < gpsh_job()->n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_away[pe] = away_from_here(pe);
@@ -313,6 +317,7 @@ static void unmake(void)
     }
     gpsh_proxy_destroy(side.proxy);
     side.proxy = NULL;
+    gpsh_kernel_queues_unmake();
     gpsh_ring_set_destroy(&side.rings);
     if (side.device)
         side.memory->device_free(side.device, side.device_bytes);
@@ -348,6 +353,9 @@ static int make(void)
     int status = make_tables();
     if (!status)
         status = handle_flags() & GPUSHMEM_DEV_ALL_DIRECT ? make_refusing_ring() : make_proxy();
+    if (!status && side.proxy)
+        status =
+            gpsh_kernel_queues_make(side.memory, side.host, sizeof *side.host, side.host->scrap);
     if (!status)
         status = gpsh_device_teams_make(side.memory);
     if (!status)
@@ -463,7 +471,9 @@ static int fail_closed(int status)
         "a command ring is closed because of an earlier error: kernels cannot use it any more");
 }
 
-static int take_fault(void)
+// *posted: set where a kernel found it in a completion of a NIC, and the sentence is still to come:
+// whoever hears of such a failure may want the lock.
+static int take_fault(struct gpushmem_device_fault *posted)
 {
     struct gpushmem_device_fault *fault = &side.host->faults[GPUSHMEM_FAULT_FIRST];
     int status = __atomic_load_n(&fault->status, __ATOMIC_ACQUIRE);
@@ -472,7 +482,9 @@ static int take_fault(void)
     char what[GPSH_KERNEL_TEXT];
     gpsh_kernel_describe(fault, what, sizeof what);
     int lost = atomic_load(&gpsh_job()->failed_pe);
-    if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
+    if (fault->word == GPUSHMEM_FAULT_NIC)
+        *posted = *fault;
+    else if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
         gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d failed: %.150s",
                   gpsh_job()->my_pe, what, lost, gpsh_job()->peers[lost].reason);
     else if (status == GPUSHMEM_ERR_RING)
@@ -521,15 +533,20 @@ static int take_error(void)
     pthread_mutex_lock(&side.lock);
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said
     // "failed".
-    int fault = take_fault();
+    struct gpushmem_device_fault posted = {0};
+    int fault = take_fault(&posted);
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
     int missed = proxy || fault ? 0 : gpsh_emulation_take_missed();
-    if (!proxy && (missed || is_mute(fault)))
+    if (!proxy && (missed || is_mute(fault)) && !posted.status)
         say_fault();
     // other threads of that kernel may not have looked yet: in force until the next launch
     if (fault == GPUSHMEM_ERR_PE_FAILED)
         atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
+    if (posted.status && !proxy) {
+        fault = gpsh_kernel_queues_failed(&posted);
+        say_fault();
+    }
     return proxy ? proxy : fault ? fault : missed;
 }
 
@@ -632,6 +649,8 @@ int gpsh_device_side_quiet(int number)
         return 0;
     int closed = 0;
     int status = side.proxy ? gpsh_proxy_quiet(side.proxy, number, &closed) : 0;
+    if (!status && number <= GPSH_CONTEXT_DEFAULT)
+        status = gpsh_kernel_queues_quiet();
     if (!status)
         status = gpushmem_device_error();
     if (!status && closed)

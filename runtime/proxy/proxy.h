@@ -160,6 +160,8 @@ struct gpsh_proxy_env {
     bool (*take_channels)(struct gpsh_channel **channels);
     void (*leave_channels)(struct gpsh_channel **channels);
     void (*none_left)(void);
+    // A kernel wants a queue towards that PE which it posts to by itself.
+    void (*kernel_queue)(int pe);
     // With helpers: true once kernels on CPU threads are known, which wake a sleeping thread. Until
     // then the rings' producers may be a GPU's, and an idle thread naps. NULL: never.
     const _Atomic bool *wakers;

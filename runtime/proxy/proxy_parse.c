@@ -135,14 +135,16 @@ static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_c
 static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_command *c)
 {
     const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
-    if (c->opcode == GPUSHMEM_CMD_NOP || c->opcode >= GPUSHMEM_CMD_CONTEXT_CLAIM ||
+    if (c->opcode == GPUSHMEM_CMD_NOP || c->opcode == GPUSHMEM_CMD_CONTEXT_CLAIM ||
+        c->opcode == GPUSHMEM_CMD_CONTEXT_FREE ||
         (c->opcode == GPUSHMEM_CMD_FENCE && c->pe == GPSH_ALL_PES))
         return 0;
     if (c->pe < 0 || c->pe >= env->n_pes)
         return gpsh_fail(
             GPUSHMEM_ERR_PE, "a kernel's operation (ring %u, command %llu): PE %d is outside 0..%d",
             ring->shared.number, (unsigned long long)ring->parsed, c->pe, env->n_pes - 1);
-    if (c->opcode == GPUSHMEM_CMD_FENCE || c->opcode == GPUSHMEM_CMD_QUIET_PE)
+    if (c->opcode == GPUSHMEM_CMD_FENCE || c->opcode == GPUSHMEM_CMD_QUIET_PE ||
+        c->opcode == GPUSHMEM_CMD_NIC_QUEUE)
         return 0;
     bool strided = is_strided(c);
     uint64_t remote_bytes = strided ? strided_span(c->bytes, remote_stride(c), c->extra) : c->bytes;
@@ -302,6 +304,11 @@ static enum gpsh_step post_current(struct gpsh_proxy_thread *thread, struct gpsh
     case GPUSHMEM_CMD_CONTEXT_FREE:
         gpsh_inflight_finish(entry, gpsh_proxy_free_own(ring, (uint32_t)ring->current.operand));
         *budget = 0; // what follows is another context's
+        return GPSH_STEP_POSTED;
+    case GPUSHMEM_CMD_NIC_QUEUE:
+        if (thread->proxy->env.kernel_queue)
+            thread->proxy->env.kernel_queue(ring->current.pe);
+        gpsh_inflight_finish(entry, 0);
         return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_QUIET_PE: begin_quiet(thread, ring, entry); return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_IPUT:

@@ -24,6 +24,7 @@ static const char *name_of(uint8_t opcode)
         [GPUSHMEM_CMD_PUT_SIGNAL_INLINE] = "put_signal",
         [GPUSHMEM_CMD_CONTEXT_CLAIM] = "ctx_create",
         [GPUSHMEM_CMD_CONTEXT_FREE] = "ctx_destroy",
+        [GPUSHMEM_CMD_NIC_QUEUE] = "a request for a queue",
     };
     return opcode <= GPUSHMEM_CMD_LAST && names[opcode] ? names[opcode] : "command";
 }

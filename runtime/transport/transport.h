@@ -82,6 +82,21 @@ struct gpsh_queue_ops {
 };
 extern const struct gpsh_queue_ops gpsh_host_queue_ops; // the same on host memory, by the processor
 
+// A queue pair that kernels post to by themselves, in mlx5's layouts (infiniband/mlx5dv.h). The
+// addresses are this process's; the memory stays until the transport closes.
+struct gpsh_kernel_queue {
+    void *sq, *cq, *doorbell; // sq: blocks of 64 bytes
+    uint32_t *sq_record, *cq_record;
+    uint32_t entries, cqes, cqe_bytes; // powers of two
+    uint32_t depth;                    // requests that may be under way
+    uint32_t qpn, lkey, rkey;          // keys of the heaps, here and there
+    uint32_t answers_lkey;
+    uint64_t remote_base; // address of the heap there
+    uint64_t heap_bytes;  // that the keys are for
+    uint32_t most;        // bytes of one request
+    bool atomics;         // the NIC there executes everybody's atomics of 8 bytes
+};
+
 struct gpsh_transport_env {
     int my_pe, n_pes;
     // position of this PE among those of its node: they spread over the node's NICs by it
@@ -99,7 +114,9 @@ struct gpsh_transport_env {
     const char *near_pci;
     // The runtime can flush what NICs wrote to this PE's heap (see must_flush).
     bool can_flush;
-    int channels; // how many channels may be opened, known before connecting
+    int channels; // how many channels there are, known before connecting
+    // The last so many of them are never opened: kernels post to their queue pairs.
+    int kernel_channels;
     // Where the flows of the channels are to be, all zero: those of channel i from byte i times
     // flow_stride on. NULL: anywhere. For gpsh_flows_open.
     char *flows;
@@ -125,6 +142,10 @@ struct gpsh_transport_env {
     // this where something is awaited for long, and again some seconds later. Any thread. NULL: it
     // is never known.
     bool (*peer_stopped)(void *arg, int pe);
+    // The queue that kernel_queue was called for is there, until the transport closes. NULL: it
+    // cannot be had, and `why` is a sentence. Any thread; NULL: nobody is told.
+    void (*kernel_queue)(void *arg, int index, int pe, const struct gpsh_kernel_queue *queue,
+                         const char *why);
     void *arg;
 };
 
@@ -340,6 +361,16 @@ struct gpsh_transport_ops {
     int (*extend)(struct gpsh_transport *self, const struct gpsh_region *chunk, void *keys);
     int (*extended)(struct gpsh_transport *self, int pe, const void *keys);
     void (*retract)(struct gpsh_transport *self);
+
+    // Asks for kernels' queue `index` (< env.kernel_channels) towards pe, of which
+    // env.kernel_queue tells, perhaps from within. Words that are fetched will land in
+    // [answers, +bytes), which is registered by buffer_register. Any thread, once the peers are
+    // connected. NULL: kernels cannot post to what this transport drives.
+    void (*kernel_queue)(struct gpsh_transport *self, int index, int pe, const void *answers,
+                         size_t bytes);
+    // What an error completion of such a queue means, as a sentence; and tells env.peer_failed.
+    void (*kernel_failed)(struct gpsh_transport *self, int pe, uint32_t syndrome, uint32_t vendor,
+                          char *why, size_t bytes);
 
     // Registers local memory outside the heap, so that it is moved without a copy. NULL where it
     // makes no difference.

@@ -21,6 +21,17 @@ uint32_t gpsh_verbs_depth(uint32_t wanted, int n_pes)
     return lesser(wanted, share < VERBS_DEPTH_LEAST ? VERBS_DEPTH_LEAST : share);
 }
 
+// The same for queue pairs that kernels post to: a power of two.
+static uint32_t kernel_depth(const struct gpsh_verbs *verbs)
+{
+    uint32_t wanted = lesser((uint32_t)verbs->env.settings->device_post_entries,
+                             VERBS_DEPTH_OF_ALL / (uint32_t)verbs->env.n_pes);
+    uint32_t depth = VERBS_KERNEL_DEPTH_LEAST;
+    while (depth * 2 <= lesser(wanted, (uint32_t)verbs->rails[0].max_qp_wr))
+        depth *= 2;
+    return depth;
+}
+
 static void set_sizes(struct gpsh_verbs *verbs)
 {
     const struct gpsh_settings *settings = verbs->env.settings;
@@ -31,6 +42,7 @@ static void set_sizes(struct gpsh_verbs *verbs)
     if (verbs->chain_limit < VERBS_CHAIN_LEAST)
         verbs->chain_limit = VERBS_CHAIN_LEAST;
     verbs->inline_bytes = (uint32_t)settings->verbs_inline;
+    verbs->kernel_depth = kernel_depth(verbs);
     verbs->host_heap = verbs->env.regions[GPSH_HEAP].kind == GPSH_MEMORY_HOST;
 }
 
@@ -243,6 +255,31 @@ static int verbs_establish(struct gpsh_transport *self, int pe)
     return all;
 }
 
+static void verbs_kernel_queue(struct gpsh_transport *self, int index, int pe, const void *answers,
+                               size_t bytes)
+{
+    struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    struct verbs_channel *channel =
+        &verbs->channels[verbs->env.channels - verbs->env.kernel_channels + index];
+    struct verbs_flow *flow = gpsh_verbs_flow_get(channel, pe);
+    if (!flow) {
+        verbs->env.kernel_queue(verbs->env.arg, index, pe, NULL, gpsh_last_error());
+        return;
+    }
+    channel->answers_bytes = bytes;
+    atomic_store(&channel->answers, answers);
+    atomic_thread_fence(memory_order_seq_cst);
+    const char *why = gpsh_verbs_kernel_refused(flow);
+    if (why)
+        gpsh_verbs_kernel_out(flow, why);
+    else if (verbs_is_up(flow))
+        gpsh_verbs_kernel_up(flow);
+    else if (atomic_load(&flow->state) == VERBS_REFUSED)
+        gpsh_verbs_kernel_out(flow, flow->link.why);
+    else
+        gpsh_verbs_handshake_ask(flow);
+}
+
 static int verbs_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
@@ -295,6 +332,8 @@ const struct gpsh_transport_ops gpsh_verbs_ops = {
     .extend = gpsh_verbs_heap_extend,
     .extended = gpsh_verbs_heap_extended,
     .retract = gpsh_verbs_heap_retract,
+    .kernel_queue = verbs_kernel_queue,
+    .kernel_failed = gpsh_verbs_kernel_failed,
     .buffer_register = gpsh_verbs_buffer_register,
     .buffer_unregister = gpsh_verbs_buffer_unregister,
 };

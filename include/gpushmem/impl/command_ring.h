@@ -44,7 +44,9 @@ enum gpushmem_opcode {
     GPUSHMEM_CMD_CONTEXT_CLAIM = 12,
     // the last command of a context, in its ring; operand = its tag
     GPUSHMEM_CMD_CONTEXT_FREE = 13,
-    GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_CONTEXT_FREE,
+    // the context wants a queue towards `pe` that kernels post to: gpushmem_nic_queue.state tells
+    GPUSHMEM_CMD_NIC_QUEUE = 14,
+    GPUSHMEM_CMD_LAST = GPUSHMEM_CMD_NIC_QUEUE,
 };
 
 enum gpushmem_amo { // the same numbers as enum gpsh_amo of the transports

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 // Completions: a signalled one retires every earlier request of its lane; a failed one takes down
 // its flow and no other.
+#include <infiniband/mlx5dv.h>
 #include <stdio.h>
 
 #include "transports/verbs/post/verbs_posting.h"
@@ -90,16 +91,59 @@ static bool is_connection_lost(enum ibv_wc_status status)
            status == IBV_WC_RESP_TIMEOUT_ERR || status == IBV_WC_FATAL_ERR;
 }
 
+static bool is_dead(enum ibv_wc_status status)
+{
+    return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
+}
+
+static void explain(const struct verbs_rail *rail, int pe, enum ibv_wc_status status,
+                    uint32_t vendor, char *why, size_t bytes)
+{
+    snprintf(why, bytes, "PE %d over %s: %s (%s, vendor code %u)", pe, rail->name, advice(status),
+             ibv_wc_status_str(status), vendor);
+}
+
+// mlx5's syndromes, by the numbers of infiniband/mlx5dv.h.
+static enum ibv_wc_status status_of(uint32_t syndrome)
+{
+    switch (syndrome) {
+    case MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR: return IBV_WC_LOC_LEN_ERR;
+    case MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR: return IBV_WC_LOC_QP_OP_ERR;
+    case MLX5_CQE_SYNDROME_LOCAL_PROT_ERR: return IBV_WC_LOC_PROT_ERR;
+    case MLX5_CQE_SYNDROME_WR_FLUSH_ERR: return IBV_WC_WR_FLUSH_ERR;
+    case MLX5_CQE_SYNDROME_BAD_RESP_ERR: return IBV_WC_BAD_RESP_ERR;
+    case MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR: return IBV_WC_LOC_ACCESS_ERR;
+    case MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR: return IBV_WC_REM_INV_REQ_ERR;
+    case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR: return IBV_WC_REM_ACCESS_ERR;
+    case MLX5_CQE_SYNDROME_REMOTE_OP_ERR: return IBV_WC_REM_OP_ERR;
+    case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR: return IBV_WC_RETRY_EXC_ERR;
+    case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR: return IBV_WC_RNR_RETRY_EXC_ERR;
+    case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR: return IBV_WC_REM_ABORT_ERR;
+    default: return IBV_WC_GENERAL_ERR;
+    }
+}
+
+void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, uint32_t syndrome,
+                              uint32_t vendor, char *why, size_t bytes)
+{
+    const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    enum ibv_wc_status status = status_of(syndrome);
+    explain(&verbs->rails[0], pe, status, vendor, why, bytes);
+    if (verbs->env.peer_failed)
+        verbs->env.peer_failed(verbs->env.arg, pe,
+                               is_dead(status) ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT,
+                               why);
+}
+
 static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
 {
     struct verbs_flow *flow = lane->flow;
     if (flow->pub->error || lane->failed) // a request flushed after the one that failed
         return;
-    bool dead = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR;
+    bool dead = is_dead(wc->status);
     char why[320];
-    snprintf(why, sizeof why, "PE %d over %s: %s (%s, vendor code %u)", flow->pe,
-             flow->channel->verbs->rails[lane->rail].name, advice(wc->status),
-             ibv_wc_status_str(wc->status), wc->vendor_err);
+    explain(&flow->channel->verbs->rails[lane->rail], flow->pe, wc->status, wc->vendor_err, why,
+            sizeof why);
     if (is_connection_lost(wc->status))
         gpsh_verbs_lane_fail(lane, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
     else

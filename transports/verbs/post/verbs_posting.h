@@ -146,6 +146,8 @@ void gpsh_verbs_kicks(struct verbs_channel *channel);
 
 // verbs_cq.c
 int gpsh_verbs_progress(struct gpsh_channel *base);
+void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, uint32_t syndrome,
+                              uint32_t vendor, char *why, size_t bytes);
 
 // verbs_post.c
 int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op);

@@ -20,12 +20,23 @@ static int create_cq(struct gpsh_verbs *verbs, struct verbs_cq *cq, const struct
                      rail->name, cq->depth, strerror(errno));
 }
 
+// Nobody posts to it but kernels: it has a table of flows alone.
+static int kernels_create(struct gpsh_verbs *verbs, struct verbs_channel *channel)
+{
+    channel->flows = calloc((size_t)verbs->env.n_pes, sizeof *channel->flows);
+    return channel->flows ? 0
+                          : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                                      "no memory for kernels' queues to %d PEs", verbs->env.n_pes);
+}
+
 // On failure the caller destroys the channel, whatever was made of it.
 int gpsh_verbs_channel_create(struct gpsh_verbs *verbs, struct verbs_channel *channel)
 {
     channel->verbs = verbs;
     channel->base.ops = verbs->base.ops;
     channel->base.transport = &verbs->base;
+    if (verbs_is_kernels(channel))
+        return kernels_create(verbs, channel);
     bool has_flows = gpsh_flows_open(&channel->base, &verbs->env, (int)(channel - verbs->channels));
     channel->flows = calloc((size_t)verbs->env.n_pes, sizeof *channel->flows);
     if (!has_flows || !channel->flows)

@@ -19,6 +19,8 @@ bool gpsh_verbs_shut_prepare(void)
 bool gpsh_verbs_shut(struct verbs_flow *flow)
 {
     int up = VERBS_UP;
+    if (verbs_is_kernels(flow->channel))
+        return false; // a kernel may post at any time
     if (!atomic_compare_exchange_strong(&flow->state, &up, VERBS_SHUT))
         return false;
     bool ordered = !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);

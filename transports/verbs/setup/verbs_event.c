@@ -34,6 +34,7 @@ void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe)
     atomic_store(&verbs->lost[pe], 1);
     for (int c = 0; c < verbs->env.channels; c++)
         atomic_store(&verbs->channels[c].fatal, true);
+    gpsh_verbs_kernel_lost(verbs, pe);
 }
 
 static void handle(struct gpsh_verbs *verbs, int rail, const struct ibv_async_event *event)

@@ -118,6 +118,8 @@ static void fail(struct verbs_flow *flow, int code, const char *why)
 {
     struct verbs_link *link = &flow->link;
     drop(flow);
+    if (verbs_is_kernels(flow->channel))
+        gpsh_verbs_kernel_out(flow, why);
     if (!link->called) {
         GPSH_LOG(DEBUG, "verbs", "%s", why);
         return;
@@ -154,6 +156,8 @@ static void up(struct verbs_flow *flow)
     ups_add(flow->channel->verbs->handshakes, flow);
     atomic_store(&flow->used, 1 + atomic_fetch_add(&flow->channel->verbs->uses, 1));
     atomic_store_explicit(&flow->state, VERBS_UP, memory_order_release);
+    if (verbs_is_kernels(flow->channel))
+        gpsh_verbs_kernel_up(flow);
     GPSH_LOG(DEBUG, "verbs", "PE %d, channel %td: connected after %u repeats", flow->pe,
              flow->channel - flow->channel->verbs->channels, flow->link.tries);
 }

@@ -144,7 +144,7 @@ static void lane_fill(struct verbs_flow *flow, int rail)
     lane->flow = flow;
     lane->rail = (uint8_t)rail;
     lane->cq = &flow->channel->cqs[rail];
-    lane->depth = verbs->sq_depth;
+    lane->depth = verbs_is_kernels(flow->channel) ? verbs->kernel_depth : verbs->sq_depth;
     lane->mask = verbs_power_of_two(lane->depth) - 1;
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
         lane->lkeys[r] = verbs->rails[rail].mrs[r] ? verbs->rails[rail].mrs[r]->lkey : 0;
@@ -187,7 +187,7 @@ static struct verbs_flow *flow_new(struct verbs_channel *channel, struct verbs_p
         gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a connection to PE %d", peer->pe);
         return NULL;
     }
-    flow->pub = &channel->base.flows[peer->pe];
+    flow->pub = verbs_is_kernels(channel) ? NULL : &channel->base.flows[peer->pe];
     flow->channel = channel;
     flow->peer = peer;
     flow->lanes = lanes;

@@ -93,11 +93,28 @@ int gpsh_verbs_qp_try(struct gpsh_verbs *verbs, struct verbs_rail *rail)
     return status;
 }
 
+// Kernels poll a completion queue for each queue pair.
+static int own_cq_create(struct verbs_lane *lane)
+{
+    const struct verbs_rail *rail = &lane->flow->channel->verbs->rails[lane->rail];
+    if (!lane->own_cq)
+        lane->own_cq = ibv_create_cq(rail->context, (int)lane->depth, NULL, NULL, 0);
+    return lane->own_cq ? 0
+                        : gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                                    "%s cannot create a completion queue of %u entries (%s): raise "
+                                    "`ulimit -l`, or set GPUSHMEM_DEVICE_POST=ring",
+                                    rail->name, lane->depth, strerror(errno));
+}
+
 int gpsh_verbs_lane_create(struct verbs_lane *lane)
 {
     struct gpsh_verbs *verbs = lane->flow->channel->verbs;
     struct verbs_rail *rail = &verbs->rails[lane->rail];
-    struct ibv_qp_init_attr init = attributes(lane->depth, lane->cq->cq, rail->max_inline);
+    bool kernels = verbs_is_kernels(lane->flow->channel);
+    if (kernels && own_cq_create(lane))
+        return gpsh_last_error_code();
+    struct ibv_qp_init_attr init =
+        attributes(lane->depth, kernels ? lane->own_cq : lane->cq->cq, rail->max_inline);
     init.qp_context = lane;
     struct ibv_qp *qp = ibv_create_qp(rail->pd, &init);
     if (!qp)
@@ -115,6 +132,9 @@ void gpsh_verbs_lane_destroy(struct verbs_lane *lane)
     if (lane->qp)
         ibv_destroy_qp(lane->qp);
     lane->qp = NULL;
+    if (lane->own_cq)
+        ibv_destroy_cq(lane->own_cq);
+    lane->own_cq = NULL;
     pthread_mutex_unlock(lock);
 }
 

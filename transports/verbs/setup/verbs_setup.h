@@ -51,9 +51,10 @@ enum {
     VERBS_SIGNAL_BYTES = 8,
     VERBS_DEPTH_OF_ALL = 1 << 16, // send queue entries of a channel and rail, over all PEs
     VERBS_DEPTH_LEAST = 32,
-    VERBS_CHAIN_LEAST = 3,   // two requests that belong together, and the read at the end
-    VERBS_CQ_MOST = 1 << 14, // entries: as many requests are under way at most
-    VERBS_CHUNKS = 24,       // pieces that a heap may get beside its first
+    VERBS_KERNEL_DEPTH_LEAST = 128, // twice what a warp posts at once
+    VERBS_CHAIN_LEAST = 3,          // two requests that belong together, and the read at the end
+    VERBS_CQ_MOST = 1 << 14,        // entries: as many requests are under way at most
+    VERBS_CHUNKS = 24,              // pieces that a heap may get beside its first
     // a heap's further pieces have keys of their own, after those of the regions
     VERBS_CHUNK_KEYS = GPSH_VERBS_REGIONS,
     VERBS_KEYS = VERBS_CHUNK_KEYS + VERBS_CHUNKS,
@@ -151,7 +152,8 @@ struct verbs_doubt {
 };
 
 struct verbs_lane {
-    struct ibv_qp *qp; // the handshake's, until the flow is up
+    struct ibv_qp *qp;     // the handshake's, until the flow is up
+    struct ibv_cq *own_cq; // of one that kernels post to; NULL: its completions go to `cq`
     struct verbs_flow *flow;
     struct verbs_cq *cq;
     struct verbs_wqe *wqes;           // [mask + 1], by position; NULL: without books
@@ -365,7 +367,10 @@ struct verbs_channel {
     struct gpsh_verbs *verbs;
     struct verbs_cq cqs[GPSH_VERBS_MAX_RAILS];
     struct verbs_flow *_Atomic *flows; // [n_pes], NULL: none yet
-    struct verbs_lane **lanes;         // those with books, by id
+    // Where words that kernels fetch by its queues land; NULL: nobody has asked for one.
+    const void *_Atomic answers;
+    size_t answers_bytes;
+    struct verbs_lane **lanes; // those with books, by id
     uint32_t n_lanes, lanes_room;
     struct verbs_bounce bounce;
     struct verbs_results *results; // the newest
@@ -438,7 +443,7 @@ struct gpsh_verbs {
     struct gpsh_transport_env env;
     struct verbs_rail rails[GPSH_VERBS_MAX_RAILS];
     uint8_t n_rails;
-    uint32_t sq_depth, chain_limit;
+    uint32_t sq_depth, kernel_depth, chain_limit; // kernel_depth: of what kernels post to
     // largest payload put into a work request; 0 if the device takes none
     uint32_t inline_bytes;
     // [n_pes]: what each PE has published, NULL: not connected; and whether the runtime knows it to
@@ -563,6 +568,15 @@ void gpsh_verbs_qp_kill(struct ibv_qp *qp);
 // Those that it had added may still be in the completion queue. An errno if the device refuses.
 int gpsh_verbs_lane_reset(struct verbs_lane *lane);
 
+// verbs_kernel.c: flows whose queue pairs kernels post to; nothing else is posted there.
+// NULL, or why kernels do not post to that PE's flow themselves.
+const char *gpsh_verbs_kernel_refused(const struct verbs_flow *flow);
+// A flow is up, or will never be: tells who has asked for it, if anybody has.
+void gpsh_verbs_kernel_up(struct verbs_flow *flow);
+void gpsh_verbs_kernel_out(const struct verbs_flow *flow, const char *why);
+// The peer is lost: what kernels have under way there ends.
+void gpsh_verbs_kernel_lost(struct gpsh_verbs *verbs, int pe);
+
 // verbs_datagram.c: an unreliable datagram queue pair of a rail, and its buffers.
 int gpsh_verbs_datagrams_open(struct gpsh_verbs *verbs, struct verbs_rail *rail);
 void gpsh_verbs_datagrams_close(struct verbs_rail *rail);
@@ -664,6 +678,12 @@ static inline void verbs_enter(struct verbs_flow *flow)
 static inline bool verbs_is_lost(const struct gpsh_verbs *verbs, int pe)
 {
     return atomic_load_explicit(&verbs->lost[pe], memory_order_relaxed);
+}
+
+static inline bool verbs_is_kernels(const struct verbs_channel *channel)
+{
+    const struct gpsh_verbs *verbs = channel->verbs;
+    return channel - verbs->channels >= verbs->env.channels - verbs->env.kernel_channels;
 }
 
 static inline struct verbs_flow *verbs_flow_at(const struct verbs_channel *channel, int pe)

@@ -331,7 +331,7 @@ template <class Scope> GPSH_DEV void gpsh_dev_nvshmem_flush_by(void)
 {
     Scope::sync();
     if (!(GPSH_NV.flags & GPUSHMEM_DEV_ALL_DIRECT) && Scope::rank() == 0)
-        gpsh_dev_rings_quiet(GPSH_NV);
+        gpsh_dev_quiet_away(GPSH_NV);
     Scope::sync();
 }
 GPSH_NV_HALF(void, gpsh_dev_nvshmemx_flush, (void), {

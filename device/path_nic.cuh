@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The NIC path: kernels write work requests (WQEs), ring the doorbell and poll the completion queue
+// themselves. Each call says whether it did that: what it does not take (memory that the NIC has no
+// key for, atomics that it does not execute, a PE whose queue is not connected yet) goes through
+// the command ring. docs/design/nic_posts.md says how threads share a queue, and why each fence is
+// where it is.
+#ifndef GPUSHMEM_DEVICE_PATH_NIC_CUH
+#define GPUSHMEM_DEVICE_PATH_NIC_CUH
+
+#include "gpushmem/device/path_proxy.cuh"
+
+// ---- Layouts of the NIC ----
+
+enum {
+    GPSH_NIC_WRITE = 0x08,
+    GPSH_NIC_READ = 0x10,
+    GPSH_NIC_CSWAP = 0x11,
+    GPSH_NIC_ADD = 0x12,
+    GPSH_NIC_SIGNALLED = 2 << 2, // a completion is wanted
+    GPSH_NIC_FENCED = 4 << 5,    // waits for earlier reads and atomics
+    // opcodes of completions: the upper half of a CQE's last byte
+    GPSH_NIC_CQE_ERROR = 13,
+    GPSH_NIC_CQE_INVALID = 15,
+    GPSH_NIC_RETRIES_OVER = 0x15, // syndromes: the peer does not answer, or is never ready
+    GPSH_NIC_NOT_READY = 0x16,
+};
+#define GPSH_NIC_INLINE 0x80000000u
+
+// A WQE without what depends on its position and its queue pair. Words as the NIC reads them.
+struct gpsh_dev_wqe {
+    uint32_t opcode;
+    uint32_t size;     // in 16 bytes
+    uint64_t to;       // address there
+    uint64_t words[4]; // the upper half of the block
+};
+
+template <int N> struct gpsh_dev_wqes {
+    struct gpsh_dev_wqe of[N];
+};
+
+GPSH_DEV uint64_t gpsh_dev_nic_pair(uint32_t low, uint32_t high)
+{
+    return gpsh_dev_big32(low) | (uint64_t)gpsh_dev_big32(high) << 32;
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_there(const struct gpushmem_nic_queue *q, const void *address)
+{
+    return (uint64_t)(uintptr_t)address + q->remote;
+}
+
+// Of `bytes` from or to registered memory.
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_data(uint32_t opcode, uint64_t there, const void *local,
+                                               uint32_t key, uint32_t bytes)
+{
+    return {opcode,
+            3,
+            there,
+            {gpsh_dev_nic_pair(bytes, key), gpsh_dev_big64((uint64_t)(uintptr_t)local), 0, 0}};
+}
+
+// A write that carries its payload: the length comes first, so words are split across halves.
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_inline(uint64_t there, const uint64_t (&payload)[4],
+                                                 uint32_t bytes)
+{
+    return {GPSH_NIC_WRITE,
+            (36 + bytes + 15) / 16,
+            there,
+            {gpsh_dev_big32(GPSH_NIC_INLINE | bytes) | payload[0] << 32,
+             payload[0] >> 32 | payload[1] << 32, payload[1] >> 32 | payload[2] << 32,
+             payload[2] >> 32 | payload[3] << 32}};
+}
+
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_atomic(uint32_t opcode, uint64_t there, uint64_t operand,
+                                                 uint64_t compare, uint64_t *landing, uint32_t key)
+{
+    return {opcode,
+            4,
+            there,
+            {gpsh_dev_big64(operand), gpsh_dev_big64(compare),
+             gpsh_dev_nic_pair((uint32_t)sizeof *landing, key),
+             gpsh_dev_big64((uint64_t)(uintptr_t)landing)}};
+}
+
+// ---- Completions ----
+
+// Whether the WQE below `end` will never complete.
+GPSH_DEV bool gpsh_dev_nic_has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
+{
+    return ~gpsh_dev_load64_relaxed_gpu(&q->failed) < end;
+}
+
+// The WQE at `position` will never complete, nor what is behind it. Kernels leave the queue alone
+// from now on.
+GPSH_DEV void gpsh_dev_nic_give_up(struct gpushmem_nic_queue *q, uint64_t position, int status)
+{
+    gpsh_dev_store32_relaxed_gpu((uint32_t *)&q->error, (uint32_t)status);
+    gpsh_dev_store32_relaxed_gpu(&q->state, GPUSHMEM_NIC_OUT);
+    gpsh_dev_fence_gpu(); // who sees that it has failed knows why
+    gpsh_dev_max64_relaxed_gpu(&q->failed, ~position);
+}
+
+// The first error completion. Others that follow are of what was flushed.
+GPSH_DEV_CALL void gpsh_dev_nic_take_error(const struct gpushmem_dev &dev,
+                                           struct gpushmem_nic_queue *q, uint64_t position,
+                                           uint64_t syndromes, uint32_t opcode)
+{
+    const uint32_t syndrome = (uint32_t)(syndromes >> 56), vendor = syndromes >> 48 & 0xff;
+    bool dead = syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY ||
+                gpsh_dev_load32_relaxed_sys(&dev.control->peer_failed);
+    int status = dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT;
+    if (gpsh_dev_load64_relaxed_gpu(&q->failed)) // the host has told of it
+        return;
+    gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                    status, q->pe, nullptr, 0,
+                    {GPUSHMEM_FAULT_NIC, 0, opcode, syndrome | (uint64_t)vendor << 8});
+    gpsh_dev_nic_give_up(q, position, status);
+}
+
+// Consumes one completion if there is one, of those from `next` on; *done moves on.
+GPSH_DEV bool gpsh_dev_nic_consume(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                   uint64_t next, uint64_t *done)
+{
+    const char *cqe = q->cq + (next & (((uint64_t)1 << q->cqes_log2) - 1)) * q->cqe_bytes;
+    // One load with the byte that says whose the CQE is: that is written last, and only by the NIC.
+    const uint64_t last = gpsh_dev_load64_acquire_sys(cqe + 56);
+    const uint32_t opcode = (uint32_t)(last >> 60);
+    if (opcode == GPSH_NIC_CQE_INVALID || (last >> 56 & 1) != (next >> q->cqes_log2 & 1))
+        return false;
+    // the lower 16 bits of its WQE's position: no queue is that long
+    const uint16_t counter = (uint16_t)(gpsh_dev_big32((uint32_t)(last >> 32)) >> 16);
+    const uint64_t position = *done + (uint16_t)(counter - (uint16_t)*done);
+    if (opcode == GPSH_NIC_CQE_ERROR) {
+        *done = position; // those before it are complete, whether they asked for it or not
+        gpsh_dev_nic_take_error(dev, q, position, gpsh_dev_load64_value_sys(cqe + 48), last & 0xff);
+        return false;
+    }
+    *done = position + 1;
+    return true;
+}
+
+// Consumes what is there, unless another thread is at it.
+GPSH_DEV_CALL void gpsh_dev_nic_poll(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q)
+{
+    if (gpsh_dev_load32_relaxed_gpu(&q->polling) || gpsh_dev_exchange32_relaxed_gpu(&q->polling, 1))
+        return;
+    gpsh_dev_fence_gpu(); // sees how far the thread before has come
+    const uint64_t first = gpsh_dev_load64_relaxed_gpu(&q->cq_next);
+    uint64_t next = first, done = gpsh_dev_load64_relaxed_gpu(&q->done);
+    while (!gpsh_dev_load64_relaxed_gpu(&q->failed) && gpsh_dev_nic_consume(dev, q, next, &done))
+        next++;
+    if (next != first) {
+        gpsh_dev_store64_relaxed_gpu(&q->cq_next, next);
+        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32((uint32_t)next & 0xffffff));
+    }
+    gpsh_dev_max64_relaxed_gpu(&q->done, done);
+    gpsh_dev_fence_gpu();
+    gpsh_dev_store32_relaxed_gpu(&q->polling, 0);
+}
+
+// Until the WQEs below `end` are complete. What they fetched is visible then. 0, or why not: that
+// was recorded.
+GPSH_DEV_CALL int gpsh_dev_nic_await(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                     uint64_t end)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    while (gpsh_dev_load64_relaxed_gpu(&q->done) < end) {
+        gpsh_dev_nic_poll(dev, q);
+        if (gpsh_dev_load64_relaxed_gpu(&q->done) >= end)
+            break;
+        if (gpsh_dev_nic_has_failed(q, end))
+            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        if (int status = gpsh_dev_spin(&wait, false)) {
+            gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+            return status;
+        }
+    }
+    gpsh_dev_fence_acquire_sys();
+    return 0;
+}
+
+// Everything that kernels posted to any queue before is complete.
+GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
+{
+    const uint32_t n = gpsh_dev_load32_relaxed_gpu(&dev.nic->n_used),
+                   *used = gpushmem_nic_used(dev.nic, dev.n_pes);
+    int first = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct gpushmem_nic_queue *q =
+            &gpushmem_nic_queues(dev.nic)[gpsh_dev_load32_relaxed_gpu(&used[i])];
+        int status = gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+        first = first ? first : status;
+    }
+    return first;
+}
+
+GPSH_DEV_CALL void gpsh_dev_nic_quiet_pe(const struct gpushmem_dev &dev, int pe)
+{
+    struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
+    gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+}
+
+// ---- Fences ----
+
+// A fence only counts. Each queue finds out at its next post, or when an operation goes through a
+// ring beside it: what went through rings before the fence is complete then, and what was posted to
+// this queue is known by its position.
+GPSH_DEV_CALL void gpsh_dev_nic_meet_fence(const struct gpushmem_dev &dev,
+                                           struct gpushmem_nic_queue *q)
+{
+    const uint64_t fences = gpsh_dev_load64_relaxed_gpu(&dev.nic->fences);
+    gpsh_dev_rings_quiet(dev);
+    gpsh_dev_max64_relaxed_gpu(&q->fence_at, gpsh_dev_load64_relaxed_gpu(&q->head));
+    gpsh_dev_max64_relaxed_gpu(&q->fenced, gpsh_dev_load64_relaxed_gpu(&q->fetching));
+    gpsh_dev_fence_gpu(); // who sees the count sees the two positions
+    gpsh_dev_max64_relaxed_gpu(&q->fence_seen, fences);
+}
+
+GPSH_DEV void gpsh_dev_nic_look_for_fence(const struct gpushmem_dev &dev,
+                                          struct gpushmem_nic_queue *q)
+{
+    if (gpsh_dev_load64_relaxed_gpu(&q->fence_seen) !=
+        gpsh_dev_load64_relaxed_gpu(&dev.nic->fences))
+        gpsh_dev_nic_meet_fence(dev, q);
+}
+
+// An operation towards the queue's PE goes through a ring: what a fence orders before it is
+// complete when this returns.
+GPSH_DEV_CALL bool gpsh_dev_nic_step_aside(const struct gpushmem_dev &dev,
+                                           struct gpushmem_nic_queue *q)
+{
+    gpsh_dev_nic_look_for_fence(dev, q);
+    const uint64_t before = gpsh_dev_load64_relaxed_gpu(&q->fence_at);
+    if (gpsh_dev_load64_relaxed_gpu(&q->done) < before)
+        gpsh_dev_nic_await(dev, q, before);
+    return false;
+}
+
+// ---- Posting ----
+
+// Until the WQEs below `end` have room. If it gives up, what was reserved is never written.
+GPSH_DEV int gpsh_dev_nic_await_room(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                     uint64_t first, uint64_t end)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    while (end > gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth) {
+        gpsh_dev_nic_poll(dev, q);
+        if (gpsh_dev_nic_has_failed(q, end))
+            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        if (int status = gpsh_dev_spin(&wait, false)) {
+            gpsh_dev_nic_give_up(q, first, status);
+            gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+            return status;
+        }
+    }
+    return 0;
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_head_word(const struct gpushmem_nic_queue *q, uint64_t position,
+                                         const struct gpsh_dev_wqe &wqe)
+{
+    return gpsh_dev_nic_pair((uint32_t)(position & 0xffff) << 8 | wqe.opcode,
+                             q->qpn << 8 | wqe.size);
+}
+
+GPSH_DEV void gpsh_dev_nic_write(const struct gpushmem_nic_queue *q, uint64_t position,
+                                 const struct gpsh_dev_wqe &wqe, uint32_t flags)
+{
+    const uint64_t words[8] = {gpsh_dev_nic_head_word(q, position, wqe),
+                               (uint64_t)flags << 24,
+                               gpsh_dev_big64(wqe.to),
+                               gpsh_dev_big32(q->rkey),
+                               wqe.words[0],
+                               wqe.words[1],
+                               wqe.words[2],
+                               wqe.words[3]};
+    gpsh_dev_store_command(q->sq + (position & (((uint64_t)1 << q->entries_log2) - 1)) *
+                                       GPUSHMEM_COMMAND_WORDS,
+                           words);
+}
+
+// The doorbell for all WQEs below `end`; `word`: the first one of the last WQE.
+GPSH_DEV void gpsh_dev_nic_ring(const struct gpushmem_nic_queue *q, uint64_t end, uint64_t word)
+{
+    gpsh_dev_fence_sys(); // the WQEs, of all threads whose turn has been, before the record
+    gpsh_dev_store32_sys(q->sq_record, gpsh_dev_big32((uint32_t)end & 0xffff));
+    gpsh_dev_fence_sys(); // the record before the doorbell
+    gpsh_dev_store64_release_sys(q->doorbell, word);
+}
+
+// The WQEs from `first` to `end` are written: waits until those before are, too, and rings the
+// doorbell, or leaves that to whoever has reserved what follows: if that has room, it waits for
+// nobody but this thread. The turn is passed on within the loop: threads of a warp may be held up
+// behind it until all of them are there.
+GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                   uint64_t first, uint64_t end, uint64_t word)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    for (bool passed = false; !passed;) {
+        if (gpsh_dev_load64_relaxed_gpu(&q->ready) == first) {
+            gpsh_dev_fence_gpu(); // what the threads before have written, with ours
+            bool others =
+                gpsh_dev_load64_relaxed_gpu(&q->head) > end &&
+                end + GPUSHMEM_NIC_AT_ONCE <= gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth;
+            if (!others)
+                gpsh_dev_nic_ring(q, end, word);
+            gpsh_dev_max64_relaxed_gpu(&q->ready, end);
+            passed = true;
+        } else if (gpsh_dev_nic_has_failed(q, first)) {
+            passed = true; // nobody writes what is before
+        } else if (int status = gpsh_dev_spin(&wait, false)) {
+            gpsh_dev_nic_give_up(q, first, status);
+            gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+            passed = true;
+        }
+    }
+}
+
+// Posts N WQEs, one after the other. Threads of a warp that come here together reserve their places
+// by one add and share a doorbell and a completion. Returns the position after the last one, or 0
+// if that is not possible (recorded). The source of a WQE is what the thread sees.
+template <int N>
+GPSH_DEV_CALL uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev,
+                                         struct gpushmem_nic_queue *q,
+                                         const struct gpsh_dev_wqes<N> what, bool fetches)
+{
+    gpsh_dev_nic_look_for_fence(dev, q);
+    const struct gpsh_dev_lanes lanes = gpsh_dev_lanes_with(q);
+    const uint64_t count = (uint64_t)N * lanes.size, nowhere = ~(uint64_t)0;
+    uint64_t first = 0;
+    if (lanes.rank == 0) {
+        first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
+        if (gpsh_dev_nic_await_room(dev, q, first, first + count))
+            first = nowhere;
+    }
+    first = gpsh_dev_lanes_first(lanes, first);
+    if (first == nowhere)
+        return 0;
+    const uint64_t mine = first + (uint64_t)N * lanes.rank, end = first + count;
+    const bool fenced =
+        gpsh_dev_load64_relaxed_gpu(&q->fenced) > gpsh_dev_load64_relaxed_gpu(&q->done);
+    GPSH_UNROLL
+    for (int i = 0; i < N; i++)
+        gpsh_dev_nic_write(q, mine + i, what.of[i],
+                           (fenced && !i ? GPSH_NIC_FENCED : 0) |
+                               (mine + i + 1 == end ? GPSH_NIC_SIGNALLED : 0));
+    if (fetches)
+        gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
+    const uint64_t word =
+        gpsh_dev_lanes_last(lanes, gpsh_dev_nic_head_word(q, mine + N - 1, what.of[N - 1]));
+    gpsh_dev_lanes_meet(lanes); // the lanes' stores, before the first one's fence
+    if (lanes.rank == 0)
+        gpsh_dev_nic_publish(dev, q, first, end, word);
+    return mine + N;
+}
+
+// ---- Fetching ----
+
+// One word into a reply slot, which is the thread's meanwhile. `key_at`: which of the WQE's words
+// takes the key; the address comes after it.
+GPSH_DEV struct gpsh_dev_answer gpsh_dev_nic_fetch_into(const struct gpushmem_dev &dev,
+                                                        struct gpushmem_nic_queue *q,
+                                                        struct gpsh_dev_wqes<1> what, int key_at,
+                                                        uint32_t bytes, struct gpsh_dev_claim claim)
+{
+    uint64_t *landing = &dev.replies[claim.slot].low;
+    struct gpsh_dev_answer answer = {0, GPUSHMEM_ERR_TRANSPORT, true};
+    what.of[0].words[key_at] = gpsh_dev_nic_pair(bytes, q->answers_lkey);
+    what.of[0].words[key_at + 1] = gpsh_dev_big64((uint64_t)(uintptr_t)landing);
+    const uint64_t end = gpsh_dev_nic_post<1>(dev, q, what, true);
+    if (end)
+        answer.status = gpsh_dev_nic_await(dev, q, end);
+    if (!answer.status)
+        answer.value = gpsh_dev_load64_value_sys(landing);
+    // One that was given up may still be written: nobody gets it again.
+    if (!answer.status || !end || gpsh_dev_nic_has_failed(q, end))
+        gpsh_dev_store32_relaxed_gpu(&dev.reply_owners[claim.slot], claim.nonce);
+    return answer;
+}
+
+// The operation is made within the loop, as a thread leaves it with nothing that others wait for.
+GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_fetch(const struct gpushmem_dev &dev,
+                                                        struct gpushmem_nic_queue *q,
+                                                        const struct gpsh_dev_wqes<1> what,
+                                                        int key_at, uint32_t bytes)
+{
+    uint32_t wanted = gpsh_dev_block_number() * gpsh_dev_block_threads() + gpsh_dev_thread_number();
+    struct gpsh_dev_answer answer = {0, 0, false};
+    while (!answer.status && !answer.over) {
+        struct gpsh_dev_claim claim = gpsh_dev_claim_reply(dev, wanted);
+        if (claim.nonce) {
+            answer = gpsh_dev_nic_fetch_into(dev, q, what, key_at, bytes, claim);
+        } else {
+            int found = gpsh_dev_find_reply(dev, claim);
+            wanted = (uint32_t)found;
+            answer.status = found < 0 ? found : 0;
+        }
+    }
+    return answer;
+}
+
+// ---- Operations ----
+
+// The queue towards that PE, or nullptr: use a ring. The first who misses it asks for it.
+GPSH_DEV struct gpushmem_nic_queue *gpsh_dev_nic_to(const struct gpushmem_dev &dev, int pe)
+{
+    if ((unsigned)pe >= (unsigned)dev.n_pes)
+        return nullptr;
+    struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
+    const uint32_t state = gpsh_dev_load32_relaxed_gpu(&q->state);
+    if (state == GPUSHMEM_NIC_UP)
+        return q;
+    uint64_t index;
+    if (state == GPUSHMEM_NIC_NONE && !gpsh_dev_load32_relaxed_gpu(&q->asked) &&
+        !gpsh_dev_exchange32_relaxed_gpu(&q->asked, 1))
+        gpsh_dev_push(dev, gpsh_dev_ring(dev),
+                      gpsh_dev_command(GPUSHMEM_CMD_NIC_QUEUE, pe, nullptr, nullptr, 0), &index);
+    return nullptr;
+}
+
+// An operation that no queue takes goes through a ring.
+GPSH_DEV_CALL void gpsh_dev_nic_leave(const struct gpushmem_dev &dev, int pe)
+{
+    if (struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe))
+        gpsh_dev_nic_step_aside(dev, q);
+}
+
+// Whether the queue's keys are for [address, +bytes).
+GPSH_DEV bool gpsh_dev_nic_has_key(const struct gpushmem_dev &dev,
+                                   const struct gpushmem_nic_queue *q, const void *address,
+                                   uint64_t bytes)
+{
+    const uint64_t offset = (uint64_t)((const char *)address - dev.heap);
+    return offset < q->heap_bytes && bytes <= q->heap_bytes - offset && bytes <= q->most;
+}
+
+GPSH_DEV bool gpsh_dev_nic_put_carried(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                       void *to, const uint64_t (&payload)[4], uint32_t bytes)
+{
+    if (!gpsh_dev_nic_has_key(dev, q, to, bytes))
+        return gpsh_dev_nic_step_aside(dev, q);
+    gpsh_dev_nic_post<1>(dev, q, {{gpsh_dev_wqe_inline(gpsh_dev_nic_there(q, to), payload, bytes)}},
+                         false);
+    return true;
+}
+
+// The low `bytes` of value, up to 8.
+GPSH_DEV_CALL bool gpsh_dev_nic_put_value(const struct gpushmem_dev &dev, void *to, uint64_t value,
+                                          size_t bytes, int pe)
+{
+    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    const uint64_t payload[4] = {value, 0, 0, 0};
+    return q && gpsh_dev_nic_put_carried(dev, q, to, payload, (uint32_t)bytes);
+}
+
+GPSH_DEV_CALL bool gpsh_dev_nic_put(const struct gpushmem_dev &dev, void *to, const void *from,
+                                    size_t bytes, int pe, bool blocking)
+{
+    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    if (!q)
+        return false;
+    if (bytes <= GPUSHMEM_NIC_INLINE_BYTES) {
+        uint64_t payload[4];
+        gpsh_dev_load_carried(payload, from, bytes);
+        return gpsh_dev_nic_put_carried(dev, q, to, payload, (uint32_t)bytes);
+    }
+    if (!gpsh_dev_nic_has_key(dev, q, from, bytes) || !gpsh_dev_nic_has_key(dev, q, to, bytes))
+        return gpsh_dev_nic_step_aside(dev, q);
+    const uint64_t end =
+        gpsh_dev_nic_post<1>(dev, q,
+                             {{gpsh_dev_wqe_data(GPSH_NIC_WRITE, gpsh_dev_nic_there(q, to), from,
+                                                 q->lkey, (uint32_t)bytes)}},
+                             false);
+    if (blocking && end)
+        gpsh_dev_nic_await(dev, q, end);
+    return true;
+}
+
+GPSH_DEV_CALL bool gpsh_dev_nic_get(const struct gpushmem_dev &dev, void *to, const void *from,
+                                    size_t bytes, int pe, bool blocking)
+{
+    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    if (!q)
+        return false;
+    if (!gpsh_dev_nic_has_key(dev, q, from, bytes) || !gpsh_dev_nic_has_key(dev, q, to, bytes))
+        return gpsh_dev_nic_step_aside(dev, q);
+    const uint64_t end =
+        gpsh_dev_nic_post<1>(dev, q,
+                             {{gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), to,
+                                                 q->lkey, (uint32_t)bytes)}},
+                             true);
+    if (blocking && end)
+        gpsh_dev_nic_await(dev, q, end);
+    return true;
+}
+
+// A value that a call may have taken.
+struct gpsh_dev_taken {
+    uint64_t value;
+    bool taken;
+};
+
+// Up to 8 bytes, as the low bytes of the value; 0 if it failed.
+GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_get_value(const struct gpushmem_dev &dev,
+                                                           const void *from, size_t bytes, int pe)
+{
+    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    if (!q)
+        return {0, false};
+    if (!gpsh_dev_nic_has_key(dev, q, from, bytes))
+        return {0, gpsh_dev_nic_step_aside(dev, q)};
+    const struct gpsh_dev_answer answer = gpsh_dev_nic_fetch(
+        dev, q, {{gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), nullptr, 0, 0)}}, 0,
+        (uint32_t)bytes);
+    const uint64_t mask = bytes < 8 ? ((uint64_t)1 << 8 * bytes) - 1 : ~(uint64_t)0;
+    return {answer.status ? 0 : answer.value & mask, true};
+}
+
+// Whether an atomic or a signal on the word may be posted: the NIC there executes those of all PEs,
+// and none of its PE's threads stores there by itself.
+GPSH_DEV bool gpsh_dev_nic_has_word(const struct gpushmem_dev &dev,
+                                    const struct gpushmem_nic_queue *q, const void *word)
+{
+    return q->flags & GPUSHMEM_NIC_ATOMICS && gpsh_dev_nic_has_key(dev, q, word, 8) &&
+           !gpsh_dev_away(dev, q->pe);
+}
+
+GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_amo(const struct gpushmem_dev &dev,
+                                                     enum gpushmem_amo amo, void *target,
+                                                     size_t width, uint64_t operand,
+                                                     uint64_t compare, int pe, bool fetch)
+{
+    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    if (!q)
+        return {0, false};
+    bool known = amo == GPUSHMEM_AMO_FETCH || amo == GPUSHMEM_AMO_ADD || amo == GPUSHMEM_AMO_CSWAP;
+    if (width != 8 || !known || !gpsh_dev_nic_has_word(dev, q, target))
+        return {0, gpsh_dev_nic_step_aside(dev, q)};
+    const uint64_t there = gpsh_dev_nic_there(q, target);
+    struct gpsh_dev_wqe wqe = gpsh_dev_wqe_data(GPSH_NIC_READ, there, nullptr, 0, 0);
+    if (amo != GPUSHMEM_AMO_FETCH)
+        wqe = gpsh_dev_wqe_atomic(amo == GPUSHMEM_AMO_ADD ? GPSH_NIC_ADD : GPSH_NIC_CSWAP, there,
+                                  operand, compare, q->scrap, q->answers_lkey);
+    if (!fetch) {
+        gpsh_dev_nic_post<1>(dev, q, {{wqe}}, true);
+        return {0, true};
+    }
+    const struct gpsh_dev_answer answer =
+        gpsh_dev_nic_fetch(dev, q, {{wqe}}, amo == GPUSHMEM_AMO_FETCH ? 0 : 2, 8);
+    return {answer.status ? 0 : answer.value, true};
+}
+
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_nic_signal_wqe(const struct gpushmem_nic_queue *q,
+                                                     uint64_t *signal, uint64_t value, int op)
+{
+    const uint64_t payload[4] = {value, 0, 0, 0}, there = gpsh_dev_nic_there(q, signal);
+    return op == GPUSHMEM_SIGNAL_ADD
+               ? gpsh_dev_wqe_atomic(GPSH_NIC_ADD, there, value, 0, q->scrap, q->answers_lkey)
+               : gpsh_dev_wqe_inline(there, payload, sizeof value);
+}
+
+// Data, if there is any, and its signal behind it in one doorbell: the queue keeps their order.
+GPSH_DEV_CALL bool gpsh_dev_nic_put_signal(const struct gpushmem_dev &dev, void *to,
+                                           const void *from, size_t bytes, uint64_t *signal,
+                                           uint64_t value, int op, int pe, bool blocking)
+{
+    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    if (!q)
+        return false;
+    const bool carried = bytes <= GPUSHMEM_NIC_INLINE_BYTES;
+    if (!gpsh_dev_nic_has_word(dev, q, signal) ||
+        (bytes && !gpsh_dev_nic_has_key(dev, q, to, bytes)) ||
+        (!carried && !gpsh_dev_nic_has_key(dev, q, from, bytes)))
+        return gpsh_dev_nic_step_aside(dev, q);
+    const struct gpsh_dev_wqe last = gpsh_dev_nic_signal_wqe(q, signal, value, op);
+    const bool fetches = op == GPUSHMEM_SIGNAL_ADD;
+    if (!bytes) {
+        gpsh_dev_nic_post<1>(dev, q, {{last}}, fetches);
+        return true;
+    }
+    const uint64_t there = gpsh_dev_nic_there(q, to);
+    uint64_t payload[4] = {};
+    if (carried)
+        gpsh_dev_load_carried(payload, from, bytes);
+    const struct gpsh_dev_wqe data =
+        carried ? gpsh_dev_wqe_inline(there, payload, (uint32_t)bytes)
+                : gpsh_dev_wqe_data(GPSH_NIC_WRITE, there, from, q->lkey, (uint32_t)bytes);
+    const uint64_t end = gpsh_dev_nic_post<2>(dev, q, {{data, last}}, fetches);
+    if (blocking && !carried && end)
+        gpsh_dev_nic_await(dev, q, end);
+    return true;
+}
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Queues of a NIC that kernels post to by themselves, part of gpushmem/device_abi.h: where the
+// queues are, and the words by which the threads of a PE share them. docs/design/nic_posts.md has
+// the protocol, and the reason of each fence.
+//
+// The NIC's own layouts are those of mlx5: work requests (WQEs) and completions (CQEs) of 64 bytes,
+// big-endian, as rdma-core's infiniband/mlx5dv.h declares them.
+#ifndef GPUSHMEM_IMPL_NIC_QUEUE_H
+#define GPUSHMEM_IMPL_NIC_QUEUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushmem/impl/host_device.h"
+
+enum gpushmem_nic_state {
+    GPUSHMEM_NIC_NONE = 0, // nobody has asked for it, or it is being connected: use a ring
+    GPUSHMEM_NIC_UP = 1,
+    GPUSHMEM_NIC_OUT = 2, // it cannot be had, or has failed: use a ring
+};
+
+enum gpushmem_nic_flag {
+    // the NIC there executes the atomics of 8 bytes of everybody, so that kernels may post theirs
+    GPUSHMEM_NIC_ATOMICS = 1,
+};
+
+enum {
+    GPUSHMEM_NIC_BLOCK = 64,        // bytes of a WQE: all of them take one block
+    GPUSHMEM_NIC_INLINE_BYTES = 28, // of a payload within it
+    GPUSHMEM_NIC_AT_ONCE = 64,      // most WQEs that a warp reserves together: two for each lane
+    // entries of a send queue, at least: what a warp reserves fits in while the same is under way
+    GPUSHMEM_NIC_LEAST_ENTRIES = 2 * GPUSHMEM_NIC_AT_ONCE,
+    GPUSHMEM_NIC_LINE = 128,
+};
+
+// A queue pair towards one PE, with a completion queue of its own. Device memory, zero at first.
+// The host writes the first line before `state` says that the queue is up; the others belong to
+// kernels. Positions count the WQEs since the queue was made.
+struct gpushmem_nic_queue {
+    uint64_t *sq;        // [1 << entries_log2][8]
+    uint64_t *doorbell;  // the NIC's register, or memory that a thread looks at
+    uint32_t *sq_record; // the doorbell record: the lower 16 bits of the next position
+    uint32_t *cq_record; // that of the completion queue
+    // the part of the first CQE that has a meaning; the next one is cqe_bytes further
+    const char *cq;
+    uint64_t *scrap;     // where words land that nobody wants
+    uint64_t remote;     // address of an object there, less its address here
+    uint64_t heap_bytes; // of the heap, here and there, that the keys are for
+    uint32_t qpn, lkey, rkey;
+    uint32_t answers_lkey; // of scrap, and of the replies
+    uint32_t cqe_bytes;
+    uint32_t depth; // WQEs that may be under way: no completion is ever without room
+    uint32_t most;  // bytes of one read or write
+    uint8_t entries_log2, cqes_log2;
+    uint16_t reserved0;
+    int32_t pe;
+    uint32_t flags; // enum gpushmem_nic_flag
+    uint32_t reserved1[6];
+
+    // ---- looked at with each post ----
+    uint32_t state; // enum gpushmem_nic_state
+    uint32_t asked; // not 0: the host was asked for it
+    uint64_t done;  // WQEs below this are complete
+    // the fences (gpushmem_nic.fences) that this queue knows of, where it stood at the last of
+    // them, and the reads and atomics before that: what is posted until they are complete waits
+    uint64_t fence_seen, fence_at, fenced;
+    uint64_t fetching; // the position after the last read or atomic
+    uint64_t failed;   // ~position of the first WQE that failed, or that nobody writes; 0: none
+    int32_t error;     // why, enum gpushmem_status
+    uint32_t reserved2[17];
+
+    // ---- each on a line of its own: written by all posts, by one at a time, by polls ----
+    uint64_t head; // next position to reserve
+    uint64_t pad0[15];
+    uint64_t ready; // WQEs below this are written; whoever reserved from here on has its turn
+    uint64_t pad1[15];
+    uint32_t polling; // not 0 while one thread polls
+    uint32_t reserved3;
+    uint64_t cq_next; // completions consumed
+    uint64_t pad2[14];
+};
+
+// All queues of one context: then come the queues, [n_pes], and `used`, [n_pes]. Device memory.
+struct gpushmem_nic {
+    uint64_t fences; // that kernels have made
+    uint64_t pad0[15];
+    uint32_t n_used; // queues that have ever been up
+    uint32_t pad1[31];
+};
+
+GPUSHMEM_HOST_DEVICE struct gpushmem_nic_queue *gpushmem_nic_queues(const struct gpushmem_nic *nic)
+{
+    return (struct gpushmem_nic_queue *)(nic + 1);
+}
+
+// The PEs of those that have ever been up.
+GPUSHMEM_HOST_DEVICE uint32_t *gpushmem_nic_used(const struct gpushmem_nic *nic, int n_pes)
+{
+    return (uint32_t *)(gpushmem_nic_queues(nic) + n_pes);
+}
+
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_nic_queue, state) == GPUSHMEM_NIC_LINE &&
+                           offsetof(struct gpushmem_nic_queue, head) == 2 * GPUSHMEM_NIC_LINE &&
+                           offsetof(struct gpushmem_nic_queue, ready) == 3 * GPUSHMEM_NIC_LINE &&
+                           offsetof(struct gpushmem_nic_queue, polling) == 4 * GPUSHMEM_NIC_LINE &&
+                           sizeof(struct gpushmem_nic_queue) == 5 * GPUSHMEM_NIC_LINE,
+                       "threads that post and threads that poll do not share lines");
+GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_nic) == 256, "queues follow on a line of their own");
+
+#endif

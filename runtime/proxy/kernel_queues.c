@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "proxy/kernel_queues.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "connect/net.h"
+#include "core/config.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/thread.h"
+#include "gpushmem/gpushmem.h"
+#include "job/job.h"
+#include "memory/heap.h"
+#include "progress/waiter.h"
+
+enum {
+    CQE_BYTES = 64, // that have a meaning: the last ones of each
+    CQE_ERROR = 13,
+    CQE_INVALID = 15,
+};
+
+// What the host knows of a queue that is up.
+struct known {
+    struct gpsh_kernel_queue queue;
+    bool told, up;
+    bool waits; // to be mapped
+};
+
+static struct {
+    pthread_mutex_t lock;
+    const struct gpsh_device_memory *memory;
+    struct gpushmem_nic *nic; // device memory; NULL: kernels post to no NIC
+    size_t bytes;
+    struct known *known;               // [n_pes]
+    struct gpushmem_nic_queue *copies; // [n_pes] as they were read last, host memory
+    uint32_t *used, n_used;            // [n_used] PEs whose queues have ever been up
+    char *answers;
+    size_t answers_bytes;
+    uint64_t *scrap;
+    bool said; // why some PE's queue cannot be had
+    // A GPU's driver may map memory only when no kernel runs, and nobody else can wait for that.
+    pthread_t mapper;
+    pthread_cond_t wake;
+    bool maps, stop;
+    void **mapped; // [n_mapped]
+    size_t n_mapped;
+} lane = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+// ---- Making ----
+
+static bool has_queues(int transport)
+{
+    return gpsh_net()->envs[transport].kernel_channels > 0;
+}
+
+static int register_answers(void)
+{
+    struct gpsh_region region = {lane.answers, lane.answers_bytes, GPSH_MEMORY_HOST, -1, -1};
+    for (int t = 0; t < gpsh_net()->n_transports; t++) {
+        struct gpsh_transport *transport = gpsh_net()->transports[t];
+        int status = has_queues(t) ? transport->ops->buffer_register(transport, &region) : 0;
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static size_t copies_bytes(void)
+{
+    return (size_t)gpsh_job()->n_pes * sizeof *lane.copies;
+}
+
+static void release(void)
+{
+    for (int t = 0; lane.nic && t < gpsh_net()->n_transports; t++) {
+        struct gpsh_transport *transport = gpsh_net()->transports[t];
+        if (has_queues(t))
+            (void)transport->ops->buffer_unregister(transport, lane.answers);
+    }
+    for (size_t i = 0; i < lane.n_mapped; i++)
+        lane.memory->unmap(lane.mapped[i]);
+    free(lane.mapped);
+    lane.mapped = NULL;
+    lane.n_mapped = 0;
+    if (lane.nic)
+        lane.memory->device_free(lane.nic, lane.bytes);
+    free(lane.known);
+    free(lane.used);
+    if (lane.copies)
+        lane.memory->host_free(lane.copies, copies_bytes());
+    lane.nic = NULL;
+    lane.known = NULL;
+    lane.copies = NULL;
+    lane.used = NULL;
+    lane.n_used = 0;
+}
+
+// ---- Queues that come up ----
+
+// Words of the table, which kernels may look at meanwhile.
+static void write_word(uint32_t *to, uint32_t value)
+{
+    if (lane.memory->cpu_threads)
+        __atomic_store_n(to, value, __ATOMIC_RELEASE);
+    else
+        lane.memory->device_write(to, &value, sizeof value);
+}
+
+static unsigned log2_of(uint32_t power)
+{
+    return (unsigned)__builtin_ctz(power);
+}
+
+static bool takes_atomics(int pe)
+{
+    const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
+    return !gpsh_net()->cpu_atomics && (peer->amo < 0 || peer->amo == peer->data);
+}
+
+static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *queue, int pe)
+{
+    return (struct gpushmem_nic_queue){
+        .sq = queue->sq,
+        .doorbell = queue->doorbell,
+        .sq_record = queue->sq_record,
+        .cq_record = queue->cq_record,
+        .cq = (const char *)queue->cq + (queue->cqe_bytes - CQE_BYTES),
+        .scrap = lane.scrap,
+        .remote = queue->remote_base - (uint64_t)(uintptr_t)gpsh_heap()->base,
+        .heap_bytes = queue->heap_bytes,
+        .qpn = queue->qpn,
+        .lkey = queue->lkey,
+        .rkey = queue->rkey,
+        .answers_lkey = queue->answers_lkey,
+        .cqe_bytes = queue->cqe_bytes,
+        .depth = queue->depth,
+        .most = queue->most,
+        .entries_log2 = (uint8_t)log2_of(queue->entries),
+        .cqes_log2 = (uint8_t)log2_of(queue->cqes),
+        .pe = pe,
+        .flags = queue->atomics && takes_atomics(pe) ? GPUSHMEM_NIC_ATOMICS : 0,
+    };
+}
+
+// The caller holds the lock. Those that wait for all queues find it before anybody posts there.
+static void come_up(int pe, const struct gpsh_kernel_queue *queue)
+{
+    struct gpushmem_nic_queue *to = &gpushmem_nic_queues(lane.nic)[pe], seen;
+    seen = as_kernels_see(queue, pe);
+    lane.known[pe].queue = *queue;
+    lane.known[pe].up = true;
+    lane.memory->device_write(to, &seen, GPUSHMEM_NIC_LINE);
+    lane.used[lane.n_used] = (uint32_t)pe;
+    write_word(&gpushmem_nic_used(lane.nic, gpsh_job()->n_pes)[lane.n_used], (uint32_t)pe);
+    write_word(&lane.nic->n_used, ++lane.n_used);
+    write_word(&to->state, GPUSHMEM_NIC_UP);
+    GPSH_LOG(DEBUG, "kernel", "PE %d: kernels post to the NIC themselves, %u requests at a time",
+             pe, queue->depth);
+}
+
+static void stay_out(int pe, const char *why)
+{
+    write_word(&gpushmem_nic_queues(lane.nic)[pe].state, GPUSHMEM_NIC_OUT);
+    if (!lane.said)
+        GPSH_LOG(WARN, "kernel",
+                 "GPUSHMEM_DEVICE_POST=nic, but what kernels do to PE %d goes through rings and "
+                 "proxy: %s",
+                 pe, why);
+    lane.said = true;
+}
+
+// ---- Mapping into a GPU ----
+
+static int map(void *memory, size_t bytes, bool registers)
+{
+    bool mapped = false;
+    void **more = realloc(lane.mapped, (lane.n_mapped + 1) * sizeof *more);
+    if (!more)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to map a NIC's queues");
+    lane.mapped = more;
+    int status = lane.memory->map(memory, bytes, registers, &mapped);
+    if (mapped)
+        lane.mapped[lane.n_mapped++] = memory;
+    return status;
+}
+
+static int map_queue(const struct gpsh_kernel_queue *queue)
+{
+    int status = map(queue->sq, (size_t)queue->entries * GPUSHMEM_NIC_BLOCK, false);
+    if (!status)
+        status = map(queue->cq, (size_t)queue->cqes * queue->cqe_bytes, false);
+    if (!status)
+        status = map(queue->sq_record, sizeof *queue->sq_record, false);
+    if (!status)
+        status = map(queue->cq_record, sizeof *queue->cq_record, false);
+    return status ? status : map(queue->doorbell, sizeof(uint64_t), true);
+}
+
+// The first PE whose queue waits, or -1.
+static int next_waiting(void)
+{
+    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
+        if (lane.known[pe].waits)
+            return pe;
+    return -1;
+}
+
+static void *run_mapper(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&lane.lock);
+    while (!lane.stop) {
+        int pe = next_waiting();
+        if (pe < 0) {
+            pthread_cond_wait(&lane.wake, &lane.lock);
+            continue;
+        }
+        lane.known[pe].waits = false;
+        pthread_mutex_unlock(&lane.lock);
+        int status = map_queue(&lane.known[pe].queue);
+        pthread_mutex_lock(&lane.lock);
+        if (status)
+            stay_out(pe, gpsh_last_error());
+        else
+            come_up(pe, &lane.known[pe].queue);
+    }
+    pthread_mutex_unlock(&lane.lock);
+    return NULL;
+}
+
+static int start_mapper(void)
+{
+    lane.stop = false;
+    int error = gpsh_thread_start(&lane.mapper, "gpshmem-map", run_mapper, NULL);
+    lane.maps = !error;
+    return error ? gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                             "cannot start the thread that maps NICs' queues (%s): is `ulimit -u` "
+                             "reached?",
+                             strerror(error))
+                 : 0;
+}
+
+static void stop_mapper(void)
+{
+    pthread_mutex_lock(&lane.lock);
+    bool runs = lane.maps;
+    lane.stop = true;
+    lane.maps = false;
+    pthread_cond_signal(&lane.wake);
+    pthread_mutex_unlock(&lane.lock);
+    if (runs)
+        pthread_join(lane.mapper, NULL);
+}
+
+// ---- What transports tell ----
+
+// The caller holds the lock.
+static void take_queue(int pe, const struct gpsh_kernel_queue *queue)
+{
+    if (!lane.memory->map) {
+        come_up(pe, queue);
+        return;
+    }
+    lane.known[pe].queue = *queue;
+    lane.known[pe].waits = true;
+    pthread_cond_signal(&lane.wake);
+}
+
+static void on_queue(void *arg, int index, int pe, const struct gpsh_kernel_queue *queue,
+                     const char *why)
+{
+    (void)arg, (void)index; // there is one, of the default context
+    pthread_mutex_lock(&lane.lock);
+    if (lane.nic && !lane.known[pe].told) {
+        lane.known[pe].told = true;
+        if (queue)
+            take_queue(pe, queue);
+        else
+            stay_out(pe, why);
+    }
+    pthread_mutex_unlock(&lane.lock);
+}
+
+void gpsh_kernel_queues_ask(int pe)
+{
+    int t = gpsh_job()->peers[pe].data;
+    struct gpsh_transport *transport = gpsh_net()->transports[t];
+    if (has_queues(t))
+        transport->ops->kernel_queue(transport, 0, pe, lane.answers, lane.answers_bytes);
+    else
+        on_queue(NULL, 0, pe, NULL, "its transport has no queues that kernels could post to");
+}
+
+static bool wanted(void)
+{
+    bool any = false;
+    if (gpsh_settings()->device_post != GPSH_DEVICE_POST_NIC)
+        return false;
+    for (int t = 0; t < gpsh_net()->n_transports; t++)
+        any |= has_queues(t);
+    if (!any)
+        GPSH_LOG(WARN, "kernel",
+                 "GPUSHMEM_DEVICE_POST=nic, but no transport of this job has queues that kernels "
+                 "could post to: all goes through rings and proxy");
+    return any;
+}
+
+int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, void *answers, size_t bytes,
+                            uint64_t *scrap)
+{
+    size_t n_pes = (size_t)gpsh_job()->n_pes;
+    if (!wanted())
+        return 0;
+    lane.memory = memory;
+    lane.answers = answers;
+    lane.answers_bytes = bytes;
+    lane.scrap = scrap;
+    lane.said = false;
+    lane.bytes = sizeof *lane.nic + n_pes * (sizeof(struct gpushmem_nic_queue) + sizeof(uint32_t));
+    lane.known = calloc(n_pes, sizeof *lane.known);
+    lane.used = calloc(n_pes, sizeof *lane.used);
+    lane.copies = memory->host_alloc(copies_bytes());
+    struct gpushmem_nic *nic = memory->device_alloc(lane.bytes);
+    int status = lane.known && lane.used && lane.copies && nic
+                     ? register_answers()
+                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for kernels' queues to %d PEs",
+                                 gpsh_job()->n_pes);
+    pthread_mutex_lock(&lane.lock);
+    lane.nic = nic;
+    if (status)
+        release();
+    pthread_mutex_unlock(&lane.lock);
+    if (!status && memory->map)
+        status = start_mapper();
+    if (!status)
+        gpsh_net_on_kernel_queue(on_queue);
+    return status;
+}
+
+void gpsh_kernel_queues_unmake(void)
+{
+    stop_mapper();
+    pthread_mutex_lock(&lane.lock);
+    release();
+    pthread_mutex_unlock(&lane.lock);
+}
+
+struct gpushmem_nic *gpsh_kernel_queues_table(void)
+{
+    return lane.nic;
+}
+
+// ---- Failures ----
+
+static int say_failure(int pe, int status, uint32_t syndrome, uint32_t vendor)
+{
+    char why[320] = "";
+    const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
+    struct gpsh_transport *transport = gpsh_net()->transports[peer->data];
+    if (!atomic_load_explicit(&peer->error, memory_order_acquire) && transport->ops->kernel_failed)
+        transport->ops->kernel_failed(transport, pe, syndrome, vendor, why, sizeof why);
+    bool known = atomic_load_explicit(&peer->error, memory_order_acquire);
+    return gpsh_fail(known ? GPUSHMEM_ERR_PE_FAILED : status,
+                     "a kernel's operation towards PE %d failed: %.250s", pe,
+                     known ? peer->reason : why);
+}
+
+int gpsh_kernel_queues_failed(const struct gpushmem_device_fault *fault)
+{
+    return say_failure(fault->pe, fault->status, fault->seen & 0xff, fault->seen >> 8 & 0xff);
+}
+
+// ---- Quiet ----
+
+// A queue as it is now. Kernels may go on meanwhile.
+static int read_queue(uint32_t pe, struct gpushmem_nic_queue *out)
+{
+    const struct gpushmem_nic_queue *q = &gpushmem_nic_queues(lane.nic)[pe];
+    if (lane.memory->device_read)
+        return lane.memory->device_read(out, q, sizeof *out);
+    out->cq_next = __atomic_load_n(&q->cq_next, __ATOMIC_ACQUIRE);
+    out->done = __atomic_load_n(&q->done, __ATOMIC_ACQUIRE);
+    out->head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
+    out->failed = __atomic_load_n(&q->failed, __ATOMIC_ACQUIRE);
+    return 0;
+}
+
+static bool has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
+{
+    return ~q->failed < end;
+}
+
+// The kernels' words say that the host has told of it.
+static int fail_queue(uint32_t pe, uint64_t position, uint64_t syndromes)
+{
+    struct gpushmem_nic_queue *to = &gpushmem_nic_queues(lane.nic)[pe];
+    uint32_t syndrome = (uint32_t)(syndromes >> 56), vendor = (uint32_t)(syndromes >> 48 & 0xff);
+    int status = say_failure((int)pe, GPUSHMEM_ERR_TRANSPORT, syndrome, vendor);
+    uint64_t failed = ~position;
+    write_word((uint32_t *)&to->error, (uint32_t)status);
+    write_word(&to->state, GPUSHMEM_NIC_OUT);
+    if (lane.memory->cpu_threads)
+        __atomic_store_n(&to->failed, failed, __ATOMIC_RELEASE);
+    else
+        lane.memory->device_write(&to->failed, &failed, sizeof failed);
+    return status;
+}
+
+// Looks at completions that no kernel has consumed, and leaves them where they are: whether what is
+// below `end` is complete (1), not yet (0), or why it will not be.
+static int look(uint32_t pe, const struct gpushmem_nic_queue *q, uint64_t end)
+{
+    const struct gpsh_kernel_queue *queue = &lane.known[pe].queue;
+    uint64_t done = q->done;
+    for (uint64_t next = q->cq_next; done < end && !has_failed(q, end); next++) {
+        const char *cqe = (const char *)queue->cq + (next & (queue->cqes - 1)) * queue->cqe_bytes +
+                          (queue->cqe_bytes - CQE_BYTES);
+        uint64_t last =
+            __atomic_load_n((const uint64_t *)(const void *)(cqe + 56), __ATOMIC_ACQUIRE);
+        if (last >> 60 == CQE_INVALID || (last >> 56 & 1) != (next >> log2_of(queue->cqes) & 1))
+            return 0;
+        uint16_t counter = __builtin_bswap16((uint16_t)(last >> 32));
+        uint16_t further = (uint16_t)(counter - (uint16_t)done);
+        if (last >> 60 == CQE_ERROR)
+            return fail_queue(
+                pe, done + further,
+                __atomic_load_n((const uint64_t *)(const void *)(cqe + 48), __ATOMIC_RELAXED));
+        if (further < queue->depth) // else a kernel has counted it meanwhile
+            done += further + 1u;
+    }
+    return 1;
+}
+
+struct ends {
+    uint32_t n;
+    uint64_t *of; // positions, [n]
+};
+
+static int read_ends(struct ends *ends)
+{
+    int status = 0;
+    for (uint32_t i = 0; !status && i < ends->n; i++) {
+        uint32_t pe = lane.used[i];
+        status = read_queue(pe, &lane.copies[i]);
+        ends->of[i] = lane.copies[i].head;
+    }
+    return status;
+}
+
+// 1 when all are there, 0 not yet, or a negative status: of a queue that has failed, the others are
+// there then.
+static int all_reached(const struct ends *ends)
+{
+    int first = 1;
+    for (uint32_t i = 0; i < ends->n; i++) {
+        uint32_t pe = lane.used[i];
+        int status = read_queue(pe, &lane.copies[i]);
+        if (!status)
+            status = look(pe, &lane.copies[i], ends->of[i]);
+        if (!status)
+            return 0;
+        first = first < 0 ? first : status;
+    }
+    return first;
+}
+
+int gpsh_kernel_queues_quiet(void)
+{
+    GPSH_WAIT(waiter, "completion of what kernels posted to NICs");
+    int status = 0, reached = 0;
+    pthread_mutex_lock(&lane.lock);
+    struct ends ends = {lane.nic ? lane.n_used : 0, NULL};
+    if (ends.n)
+        ends.of = calloc(ends.n, sizeof *ends.of);
+    if (ends.n && !ends.of)
+        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for kernels' queues");
+    if (!status)
+        status = read_ends(&ends);
+    while (!status && !(reached = all_reached(&ends))) {
+        pthread_mutex_unlock(&lane.lock);
+        status = gpsh_waiter_step(&waiter);
+        pthread_mutex_lock(&lane.lock);
+    }
+    pthread_mutex_unlock(&lane.lock);
+    free(ends.of);
+    return status ? status : reached < 0 ? reached : 0;
+}

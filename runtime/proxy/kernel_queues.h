@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Queues of NICs that kernels post to by themselves (GPUSHMEM_DEVICE_POST): the table of them in
+// the handle of kernels, which fills as kernels ask for queues and transports make them; what the
+// host waits for there, and what a failure means. docs/design/nic_posts.md.
+#ifndef GPSH_KERNEL_QUEUES_H
+#define GPSH_KERNEL_QUEUES_H
+
+#include "gpu/device_memory.h"
+#include "gpushmem/device_abi.h"
+
+// Makes the table, where the setting asks for it and a transport has such queues. Words that
+// kernels fetch land in [answers, +bytes), words that nobody wants at `scrap` in it.
+int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, void *answers, size_t bytes,
+                            uint64_t *scrap);
+void gpsh_kernel_queues_unmake(void);                // no kernel runs any more
+struct gpushmem_nic *gpsh_kernel_queues_table(void); // device memory; NULL: none was made
+
+// A kernel wants the default context's queue towards `pe`. Any thread.
+void gpsh_kernel_queues_ask(int pe);
+
+// Waits until what kernels that have ended posted to these queues is complete: 0, or a negative
+// status with a sentence.
+int gpsh_kernel_queues_quiet(void);
+
+// The sentence of an error completion that a kernel has found, as the thread's last error.
+int gpsh_kernel_queues_failed(const struct gpushmem_device_fault *fault);
+
+#endif

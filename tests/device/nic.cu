@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels that post to the NIC themselves: each operation takes the requests that it should, and no
+// other way; queues wrap around, are full, and are shared by threads of several kernels. For CPU
+// threads and the software HCA, whose queues the host may look into.
+#include <string.h>
+
+#include "check.h"
+
+enum { WORDS = 1024, THREADS = 4, BLOCKS = 2 };
+
+struct shared {
+    uint64_t word, sum, other, signal, sums[THREADS * BLOCKS];
+    uint64_t from[WORDS], to[WORDS];
+    uint32_t half[2];
+};
+
+static gpushmem_dev dev;
+
+static gpushmem_nic_queue *queue_to(int pe)
+{
+    return &gpushmem_nic_queues(dev.nic)[pe];
+}
+
+static uint64_t posted_to(int pe)
+{
+    return __atomic_load_n(&queue_to(pe)->head, __ATOMIC_ACQUIRE);
+}
+
+// How many requests the kernel posts there by itself.
+#define POSTS(pe, n, kernel, blocks, threads, ...)                                                 \
+    do {                                                                                           \
+        uint64_t before = posted_to(pe);                                                           \
+        RUN(kernel, blocks, threads, __VA_ARGS__);                                                 \
+        if (posted_to(pe) - before != (uint64_t)(n))                                               \
+            fprintf(stderr, "%s: %llu requests\n", #kernel,                                        \
+                    (unsigned long long)(posted_to(pe) - before));                                 \
+        CHECK(posted_to(pe) - before == (uint64_t)(n));                                            \
+    } while (0)
+
+// The first operation goes through the ring, and asks for the queue.
+__global__ void meet(shared *s, const uint32_t *state, int pe)
+{
+    for (int i = 0; i < 1000000 && __atomic_load_n(state, __ATOMIC_ACQUIRE) == GPUSHMEM_NIC_NONE;
+         i++) {
+        gpushmem_dev_uint64_p(&s->word, 1, pe);
+        gpushmem_dev_quiet();
+    }
+}
+
+__global__ void put_one(shared *s, uint64_t value, int pe)
+{
+    gpushmem_dev_uint64_p(&s->word, value, pe);
+    gpushmem_dev_quiet();
+}
+
+// What is carried within a request, and what is not.
+__global__ void put_sizes(shared *s, int pe)
+{
+    for (int bytes : {1, 12, 13, 28, 29, 4096}) {
+        memset(s->from, bytes, sizeof s->from);
+        gpushmem_dev_putmem(s->to, s->from, (size_t)bytes, pe);
+        gpushmem_dev_quiet();
+        gpushmem_dev_getmem(s->from + WORDS / 2, s->to, (size_t)bytes, pe);
+        const char *back = (const char *)(s->from + WORDS / 2);
+        for (int i = 0; i < bytes; i++)
+            if (back[i] != (char)bytes)
+                gpushmem_dev_uint64_atomic_inc(&s->other, gpushmem_dev_my_pe());
+    }
+}
+
+__global__ void values(shared *s, int pe, int *wrong)
+{
+    gpushmem_dev_uint64_p(&s->word, 0x0102030405060708, pe);
+    gpushmem_dev_uint16_p((uint16_t *)&s->other + 1, 0x1122, pe);
+    gpushmem_dev_quiet();
+    *wrong += gpushmem_dev_uint64_g(&s->word, pe) != 0x0102030405060708;
+    *wrong += gpushmem_dev_uint8_g((uint8_t *)&s->word + 2, pe) != 6;
+    *wrong += gpushmem_dev_uint32_g((uint32_t *)&s->other, pe) != 0x11220000;
+}
+
+__global__ void atomics(shared *s, int pe, int *wrong)
+{
+    *wrong += gpushmem_dev_uint64_atomic_fetch_add(&s->sum, 5, pe) != 0;
+    gpushmem_dev_uint64_atomic_add(&s->sum, (uint64_t)1 << 40, pe);
+    *wrong += gpushmem_dev_uint64_atomic_fetch(&s->sum, pe) != (((uint64_t)1 << 40) + 5);
+    *wrong +=
+        gpushmem_dev_uint64_atomic_compare_swap(&s->sum, 1, 2, pe) != (((uint64_t)1 << 40) + 5);
+    *wrong += gpushmem_dev_uint64_atomic_compare_swap(&s->sum, ((uint64_t)1 << 40) + 5, 7, pe) !=
+              (((uint64_t)1 << 40) + 5);
+    *wrong += gpushmem_dev_uint64_atomic_fetch(&s->sum, pe) != 7;
+}
+
+__global__ void signals(shared *s, int pe)
+{
+    s->from[0] = 77;
+    gpushmem_dev_uint64_put_signal(s->to, s->from, 1, &s->signal, 3, GPUSHMEM_SIGNAL_SET, pe);
+    gpushmem_dev_uint64_put_signal_nbi(s->to + 1, s->from, 100, &s->signal, 4, GPUSHMEM_SIGNAL_ADD,
+                                       pe);
+    gpushmem_dev_signal_op(&s->signal, 10, GPUSHMEM_SIGNAL_ADD, pe);
+    gpushmem_dev_quiet();
+}
+
+// Many more than the queue holds, and than its 16 bits of a position count.
+__global__ void flood(shared *s, int rounds, int pe)
+{
+    unsigned me = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int i = 1; i <= rounds; i++) {
+        gpushmem_dev_uint64_p(&s->to[me], (uint64_t)i, pe);
+        if (i % 64 == 0)
+            gpushmem_dev_uint64_atomic_inc(&s->sums[me], pe);
+        if (i % 1024 == 0)
+            s->from[me] += gpushmem_dev_uint64_atomic_fetch_inc(&s->sum, pe) > 1u << 30;
+    }
+}
+
+// A flag behind its data, by every two of: queue, ring.
+__global__ void ordered(shared *s, int rounds, int pe, int me_first, int *wrong)
+{
+    for (uint64_t i = 1; i <= (uint64_t)rounds; i++) {
+        if (!me_first)
+            gpushmem_dev_uint64_wait_until(&s->signal, GPUSHMEM_CMP_EQ, i);
+        if (!me_first && (s->to[0] != i || s->half[0] != (uint32_t)i || s->sum != i))
+            ++*wrong;
+        gpushmem_dev_uint32_atomic_set(&s->half[0], (uint32_t)i, pe); // through the ring
+        gpushmem_dev_uint64_atomic_inc(&s->sum, pe);                  // a read would be late
+        gpushmem_dev_fence();
+        gpushmem_dev_uint64_p(s->to, i, pe);
+        gpushmem_dev_fence();
+        if (i % 2)
+            gpushmem_dev_uint64_p(&s->signal, i, pe);
+        else
+            gpushmem_dev_uint64_atomic_set(&s->signal, i, pe); // through the ring
+        if (me_first)
+            gpushmem_dev_uint64_wait_until(&s->signal, GPUSHMEM_CMP_EQ, i);
+        if (me_first && (s->to[0] != i || s->half[0] != (uint32_t)i || s->sum != i))
+            ++*wrong;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 9000;
+    int me = check_begin(), n = gpushmem_n_pes(), right = (me + 1) % n, left = (me + n - 1) % n,
+        wrong = 0;
+    shared *s = (shared *)gpushmem_calloc(1, sizeof *s);
+    CHECK_OK(gpushmem_device_handle(&dev));
+    CHECK(dev.nic);
+    if (!dev.nic)
+        return check_end("nic");
+    RUN(meet, 1, 1, s, &queue_to(right)->state, right);
+    CHECK(queue_to(right)->state == GPUSHMEM_NIC_UP);
+    CHECK_OK(gpushmem_barrier_all());
+    POSTS(right, 1, put_one, 1, 1, s, (uint64_t)me + 1, right);
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(s->word == (uint64_t)left + 1);
+    CHECK_OK(gpushmem_barrier_all());
+    POSTS(right, 12, put_sizes, 1, 1, s, right);
+    CHECK(s->other == 0);
+    CHECK_OK(gpushmem_barrier_all());
+    POSTS(right, 5, values, 1, 1, s, right, &wrong);
+    POSTS(right, 6, atomics, 1, 1, s, right, &wrong);
+    CHECK(wrong == 0);
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(s->sum == 7);
+    CHECK_OK(gpushmem_barrier_all());
+    POSTS(right, 5, signals, 1, 1, s, right);
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(s->to[0] == 77 && s->to[1] == 77 && s->signal == 17);
+    CHECK_OK(gpushmem_barrier_all());
+    // no quiet in the kernel: the host's covers it
+    POSTS(right, BLOCKS * THREADS * (rounds + rounds / 64 + rounds / 1024), flood, BLOCKS, THREADS,
+          s, rounds, right);
+    CHECK_OK(gpushmem_quiet());
+    CHECK_OK(gpushmem_barrier_all());
+    for (int i = 0; i < BLOCKS * THREADS; i++)
+        CHECK(s->to[i] == (uint64_t)rounds && s->sums[i] == (uint64_t)(rounds / 64));
+    CHECK(s->sum == 7 + (uint64_t)(BLOCKS * THREADS * (rounds / 1024)));
+    s->signal = s->sum = 0;
+    CHECK_OK(gpushmem_barrier_all());
+    RUN(ordered, 1, 1, s, 50, right, me == 0, &wrong);
+    CHECK(wrong == 0);
+    gpushmem_free(s);
+    return check_end("nic");
+}
