@@ -145,33 +145,38 @@ static int cores_find(const char *sysfs, const cpu_set_t *mine, struct core *cor
     return n;
 }
 
-int gpsh_bind_shares(const char *sysfs, const cpu_set_t *mine, int n_pes, cpu_set_t *plan)
+int gpsh_bind_shares(const char *sysfs, const cpu_set_t *mine, int n_pes, int least,
+                     cpu_set_t *plan)
 {
     struct core *cores = calloc(CPU_SETSIZE, sizeof *cores);
-    int64_t n = cores && CPU_COUNT(mine) >= n_pes ? cores_find(sysfs, mine, cores) : 0;
+    int64_t n = cores ? cores_find(sysfs, mine, cores) : 0;
+    bool enough = n >= (int64_t)least * n_pes;
     for (int pe = 0; pe < n_pes; pe++) {
         CPU_ZERO(&plan[pe]);
-        for (int64_t i = n * pe / n_pes; n >= n_pes && i < n * (pe + 1) / n_pes; i++)
+        for (int64_t i = n * pe / n_pes; enough && i < n * (pe + 1) / n_pes; i++)
             CPU_OR(&plan[pe], &plan[pe], &cores[i].cpus);
     }
     free(cores);
-    return n >= n_pes;
+    return enough;
 }
 
-static cpu_set_t *plan_by_shares(int n_pes)
+// A PE has more threads than one, which do not meet on a core unless somebody has asked for it.
+enum { LEAST_CORES = 2 };
+
+static cpu_set_t *plan_by_shares(int n_pes, int least)
 {
     cpu_set_t mine, *plan = calloc((size_t)n_pes, sizeof *plan);
     if (!plan)
         gpsh_cli_say("run", "out of memory for the binding of %d PEs", n_pes);
     else if (sched_getaffinity(0, sizeof mine, &mine) == 0)
-        (void)gpsh_bind_shares("/sys", &mine, n_pes, plan);
+        (void)gpsh_bind_shares("/sys", &mine, n_pes, least, plan);
     return plan;
 }
 
 cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes)
 {
     if (to == GPSH_BIND_SHARE || to == GPSH_BIND_UNSET)
-        return plan_by_shares(n_pes);
+        return plan_by_shares(n_pes, to == GPSH_BIND_SHARE ? 1 : LEAST_CORES);
     hwloc_topology_t topology;
     cpu_set_t *plan = calloc((size_t)n_pes, sizeof(*plan));
     if (!plan || hwloc_topology_init(&topology) < 0) {

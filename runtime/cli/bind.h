@@ -12,14 +12,14 @@ enum gpsh_bind {
     GPSH_BIND_CORE,
     GPSH_BIND_NUMA,
     GPSH_BIND_SOCKET,
-    GPSH_BIND_UNSET, // as SHARE, but nobody has asked for it
+    GPSH_BIND_UNSET, // as SHARE where there are two cores for each PE
 };
 
 // One set per PE, malloc'ed, from the processors that this process may use (its affinity mask and
 // control group):
-//  - SHARE: the cores are divided among the PEs, neighbours each. A PE has a core of its own at
-//    least, so that no two begin on the same one, and room for its threads where there are more
-//    cores than PEs. More PEs than cores are not pinned: each set is empty.
+//  - SHARE: the cores are divided among the PEs, neighbours each. No two PEs begin
+//    on one core, and a PE's threads have room where there are more cores than PEs. More PEs than
+//    cores are not pinned: each set is empty.
 //  - CORE: `cores` whole cores each, neighbours, all hardware threads of a core. As many PEs as
 //    there is room for get cores of their own, spread over the machine; if there are more PEs, they
 //    share in turn.
@@ -28,8 +28,9 @@ enum gpsh_bind {
 cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes);
 
 // SHARE, of the processors `mine`, whose cores and packages the folder `sysfs` (as /sys) tells: 1,
-// or 0 if there are more PEs than cores and every set is empty.
-int gpsh_bind_shares(const char *sysfs, const cpu_set_t *mine, int n_pes, cpu_set_t *plan);
+// or 0 if there are fewer than `least` cores for each PE and every set is empty.
+int gpsh_bind_shares(const char *sysfs, const cpu_set_t *mine, int n_pes, int least,
+                     cpu_set_t *plan);
 
 // "0-3,8", cut where it does not fit.
 void gpsh_bind_print(const cpu_set_t *cpus, char *text, size_t bytes);

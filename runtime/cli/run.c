@@ -323,8 +323,10 @@ static void report_binding(const struct launcher *l, int pe)
         gpsh_cli_say("run", "PE %d (pid %d) is not pinned: %s", pe, pid,
                      l->options.bind == GPSH_BIND_NONE ? "--bind none"
                      : l->options.n_pes == 1           ? "all processors are its own"
-                     : l->cpus                         ? "there are more PEs than cores"
-                                                       : "there was no memory for a plan");
+                     : !l->cpus                        ? "there was no memory for a plan"
+                     : l->options.bind == GPSH_BIND_SHARE
+                         ? "there are more PEs than cores"
+                         : "there are fewer than two cores for each PE (--bind share)");
     }
 }
 

@@ -83,8 +83,9 @@ static bool parse_app(struct gpsh_run_options *o, int argc, char **argv, int *ex
          .flag = &o->terminal},
         {0, "bind", "none|share|core|numa|socket",
          "pin each PE to its share of the cores, to one core of its own, or to a NUMA node or a "
-         "socket that it shares with its neighbours (default share, and none if there are more PEs "
-         "than cores)",
+         "socket that it shares with its neighbours (default share where each PE then has two "
+         "cores "
+         "or more, else none)",
          .word = &o->bind},
         {0, "cores", "K", "with --bind core: K neighbouring cores for each PE (default 1)",
          .number = &o->cores, .low = 1, .high = MOST_CORES},

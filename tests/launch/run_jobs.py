@@ -34,14 +34,16 @@ class Placement(Case):
             with self.subTest(options):
                 out, err = self.job("-n", 2, *options, "--report-bindings", sys.executable, "-c", show)
                 first, second = ({int(cpu) for cpu in line.split()} for line in out.splitlines())
-                if "not pinned" in err: # the CPUs are the threads of one core
+                if "not pinned" in err: # the CPUs are the threads of a core, or there are not two cores for each
                     self.assertEqual([first, second], [mine, mine])
                 else:
                     self.assertFalse(first & second)
                     self.assertEqual(first | second, mine)
-        out, err = self.job("-n", len(mine) + 1, "--report-bindings", sys.executable, "-c", show)
-        self.assertEqual({out.splitlines()[i] for i in range(len(mine) + 1)}, {" ".join(map(str, sorted(mine)))})
-        self.assertEqual(err.count(" is not pinned: there are more PEs than cores\n"), len(mine) + 1)
+        for options, why in ((("--bind", "share"), "there are more PEs than cores"),
+                             ((), "there are fewer than two cores for each PE (--bind share)")):
+            out, err = self.job("-n", len(mine) + 1, *options, "--report-bindings", sys.executable, "-c", show)
+            self.assertEqual({out.splitlines()[i] for i in range(len(mine) + 1)}, {" ".join(map(str, sorted(mine)))})
+            self.assertEqual(err.count(f" is not pinned: {why}\n"), len(mine) + 1)
         for options, why in ((("-n", 1), "all processors are its own"), (("-n", 2, "--bind", "none"), "--bind none")):
             out, err = self.job(*options, "--report-bindings", sys.executable, "-c", show)
             self.assertEqual(set(out.splitlines()), {" ".join(map(str, sorted(mine)))})

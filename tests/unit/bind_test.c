@@ -95,7 +95,7 @@ static const char *make_sysfs(void)
 }
 
 // The shares of the CPUs of `mask`, as plan().
-static const char *shares(const char *sysfs, unsigned mask, int n_pes)
+static const char *shares_of(const char *sysfs, unsigned mask, int n_pes, int least)
 {
     static char text[512];
     cpu_set_t mine, sets[16];
@@ -104,7 +104,7 @@ static const char *shares(const char *sysfs, unsigned mask, int n_pes)
     for (int cpu = 0; cpu < 16; cpu++)
         if (mask >> cpu & 1)
             CPU_SET(cpu, &mine);
-    int bound = gpsh_bind_shares(sysfs, &mine, n_pes, sets);
+    int bound = gpsh_bind_shares(sysfs, &mine, n_pes, least, sets);
     text[0] = '\0';
     for (int pe = 0; pe < n_pes; pe++) {
         char cpus[64];
@@ -113,6 +113,11 @@ static const char *shares(const char *sysfs, unsigned mask, int n_pes)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", pe ? " " : "", cpus);
     }
     return text;
+}
+
+static const char *shares(const char *sysfs, unsigned mask, int n_pes)
+{
+    return shares_of(sysfs, mask, n_pes, 1);
 }
 
 Test(bind, shares__are_all_cores_divided_by_packages)
@@ -126,6 +131,9 @@ Test(bind, shares__are_all_cores_divided_by_packages)
     cr_expect_str_eq(shares(sysfs, 0x0f, 4), "0 2 1 3");
     cr_expect_str_eq(shares(sysfs, 0x11, 2), " "); // two threads of one core
     cr_expect_str_eq(shares(sysfs, 0x33, 2), "0,4 1,5");
+    cr_expect_str_eq(shares_of(sysfs, 0xff, 2, 2), "0,2,4,6 1,3,5,7");
+    cr_expect_str_eq(shares_of(sysfs, 0xff, 3, 2), "  "); // a core for each, not two
+    cr_expect_str_eq(shares_of(sysfs, 0x33, 2, 2), " ");
     snprintf(command, sizeof command, "rm -r %s", sysfs);
     cr_expect_eq(system(command), 0);
     cr_expect_str_eq(shares(sysfs, 0x0f, 2), "0-1 2-3"); // no such folder: each CPU is a core

@@ -50,9 +50,10 @@ PATH=$work/venv/bin:$PATH
 export GPUSHMEM_TRANSPORTS=p2p GPUSHMEM_HEAP_SIZE=4M
 unset GPUSHMEM_HOME LD_LIBRARY_PATH
 cat >pe.py <<'END'
+import sys
 import gpushmem
 with gpushmem.init() as job:
-    print("PE %d of %d, %s" % (job.my_pe, job.n_pes, gpushmem.version()))
+    sys.stdout.write("PE %d of %d, %s\n" % (job.my_pe, job.n_pes, gpushmem.version())) # in one piece, also unbuffered
 END
 gpushmem run -n 2 python pe.py >said || { cat said && die "Python"; }
 grep -q '^PE 1 of 2, ' said || { cat said && die "Python said that"; }
