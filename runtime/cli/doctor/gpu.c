@@ -71,18 +71,12 @@ GPSH_CHECK_FUNCTION(driver)
 // Which version libcuda.so.1 leads to. False if it is in none of the usual places.
 static bool libcuda_find(const struct gpsh_host *host, char *version)
 {
-    static const char *const folders[] = {
-        "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
-        "lib/x86_64-linux-gnu",     "usr/local/nvidia/lib64"};
     char target[256];
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (gpsh_host_link(host, target, sizeof target, "%s/libcuda.so.1", folders[i]))
-            continue;
-        const char *at = strstr(target, "libcuda.so.");
-        snprintf(version, VERSION_BYTES, "%.31s", at ? at + strlen("libcuda.so.") : "?");
-        return true;
-    }
-    return false;
+    if (!gpsh_host_library(host, "libcuda.so.1", target, sizeof target))
+        return false;
+    const char *at = strstr(target, "libcuda.so.");
+    snprintf(version, VERSION_BYTES, "%.31s", at ? at + strlen("libcuda.so.") : "?");
+    return true;
 }
 
 static void cuda_ask(struct gpsh_finding *finding)
@@ -212,11 +206,21 @@ static bool driver_has_dmabuf(const struct gpsh_host *host)
            !gpsh_cu.device_attribute(&has, GPSH_CU_ATTRIBUTE_DMA_BUF, device) && has;
 }
 
+static bool has_peer_memory(const struct gpsh_host *host)
+{
+    return !gpsh_host_access(host, 0, "sys/module/nvidia_peermem") ||
+           !gpsh_host_access(host, 0, "sys/module/nv_peer_mem");
+}
+
+bool gpsh_nics_reach_gpus(const struct gpsh_host *host)
+{
+    return has_peer_memory(host) || (kernel_has_dmabuf(host) && driver_has_dmabuf(host));
+}
+
 GPSH_CHECK_FUNCTION(gpudirect)
 {
     char setting[32] = "";
-    bool peer_memory = !gpsh_host_access(host, 0, "sys/module/nvidia_peermem") ||
-                       !gpsh_host_access(host, 0, "sys/module/nv_peer_mem");
+    bool peer_memory = has_peer_memory(host);
     bool dmabuf = kernel_has_dmabuf(host) && driver_has_dmabuf(host);
     if (!host->nics.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC");

@@ -248,6 +248,19 @@ int gpsh_environment_cgroup(const struct gpsh_host *host, const char *file, char
     return status < 0 ? gpsh_host_read(host, text, bytes, "sys/fs/cgroup/%s", file) : status;
 }
 
+bool gpsh_host_library(const struct gpsh_host *host, const char *name, char *target, size_t bytes)
+{
+    static const char *const folders[] = {
+        "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
+        "lib/x86_64-linux-gnu",     "usr/local/nvidia/lib64"};
+    target[0] = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (!gpsh_host_link(host, target, bytes, "%s/%s", folders[i], name) ||
+            !gpsh_host_access(host, 0, "%s/%s", folders[i], name))
+            return true;
+    return false;
+}
+
 bool gpsh_host_field(const struct gpsh_host *host, const char *path, const char *name, char *value,
                      size_t bytes)
 {

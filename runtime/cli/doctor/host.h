@@ -78,6 +78,10 @@ int gpsh_host_access(const struct gpsh_host *host, int mode, const char *path, .
 int gpsh_host_link(const struct gpsh_host *host, char *target, size_t bytes, const char *path, ...)
     GPSH_HOST_PATH(4);
 
+// Where a library of that name leads to, in the usual folders: "libcuda.so.580.65.06"; "" if it is
+// no link. False: it is in none of them.
+bool gpsh_host_library(const struct gpsh_host *host, const char *name, char *target, size_t bytes);
+
 struct gpsh_names {
     int n;
     char name[GPSH_HOST_NAMES][GPSH_HOST_NAME_BYTES]; // sorted, digits by their value

@@ -102,6 +102,12 @@ const struct gpsh_check gpsh_checks[] = {
      "gpushmem topo; move the NIC to a slot of the GPU's socket, or set "
      "GPUSHMEM_GPUDIRECT_DISTANCE=node to stage large transfers",
      .need = GPSH_NEEDS_BOTH, LOOK(distance)},
+    {"kernel-posts", "Kernels that post to the NIC",
+     "mlx5 NICs, libmlx5.so.1, what GPUDirect RDMA needs, and whether the driver maps a NIC's "
+     "doorbell for kernels",
+     "GPUSHMEM_DEVICE_POST=nic has no effect: a proxy thread posts what kernels do, which takes "
+     "longer.",
+     "unset GPUSHMEM_DEVICE_POST", .need = GPSH_NEEDS_BOTH, LOOK(kernel_posts)},
     {"acs", "PCIe access control",
      "the ACS registers of the bridges between GPUs and NICs (root only)",
      "A switch sends what GPU and NIC tell each other up to the root complex and back, which takes "

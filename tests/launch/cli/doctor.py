@@ -79,6 +79,15 @@ def all_down(m):
     all_ports(m, "state", "1: DOWN")
 
 
+def nics_of_others(m):
+    for address in machine.NICS:
+        m.write(PCI + address + "/vendor", "0x14e4")
+
+
+def kernel_posts(change):
+    return lambda m: (change(m), m.environment(PATH="/usr/bin", GPUSHMEM_DEVICE_POST="nic"))
+
+
 # Each fault: the check that has to find it, what it has to say, and the change.
 FAULTS = {
     "driver not loaded": ("driver", "is not loaded", lambda m: m.remove("proc/driver")),
@@ -125,6 +134,11 @@ FAULTS = {
                        lambda m: (m.write(NIC + "hw_counters/out_of_sequence", "5"),
                                   m.environment(GPUSHMEM_VERBS_ORDER="queue"))),
     "NICs on the other socket": ("distance", "GPU 0000:93:00.0: the nearest NIC, 0000:14:00.0, is at SYS", far_nics),
+    "kernels' doorbells": ("kernel-posts", "does not map a NIC's registers for plain users",
+                           kernel_posts(lambda m: m.write("proc/driver/nvidia/params", 'RegistryDwords: ""'))),
+    "no libmlx5": ("kernel-posts", "there is no libmlx5.so.1",
+                   kernel_posts(lambda m: m.remove("usr/lib/x86_64-linux-gnu/libmlx5.so.1"))),
+    "NICs of others": ("kernel-posts", "no NIC is one of NVIDIA's", kernel_posts(nics_of_others)),
     "ACS": ("acs", "bridge 0000:12:01.0 redirects", lambda m: m.register("0000:12:01.0", 0x106, 0x0c)),
     "translated": ("iommu", "0000:13:00.0 is behind an IOMMU that translates (DMA-FQ)",
                    lambda m: m.write("sys/kernel/iommu_groups/0/type", "DMA-FQ")),
