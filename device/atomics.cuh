@@ -454,52 +454,68 @@ GPSH_DEV bool gpsh_dev_is_first_here(void)
 #endif
 }
 
-// The threads of a warp that execute this together with the same word, and the caller's place among
-// them. They go on together until they have met, and each calls the functions below in the same
-// place: so only functions that are not inlined use them, which have one place for all.
-struct gpsh_dev_lanes {
-    unsigned mask, rank, size;
-};
+// The threads of a warp that execute this together with the same word, as a mask. They go on
+// together until they have met, and each calls the functions below in the same place: so only
+// functions that are not inlined use them, which have one place for all.
+GPSH_DEV unsigned gpsh_dev_lanes_with(const void *word)
+{
+#if defined(__CUDA_ARCH__)
+    return __match_any_sync(__activemask(), (unsigned long long)(uintptr_t)word);
+#else
+    (void)word;
+    return 1;
+#endif
+}
 
-GPSH_DEV struct gpsh_dev_lanes gpsh_dev_lanes_with(const void *word)
+GPSH_DEV unsigned gpsh_dev_lanes_size(unsigned mask)
+{
+#if defined(__CUDA_ARCH__)
+    return (unsigned)__popc(mask);
+#else
+    return mask;
+#endif
+}
+
+// The caller's place among them.
+GPSH_DEV unsigned gpsh_dev_lanes_rank(unsigned mask)
 {
 #if defined(__CUDA_ARCH__)
     unsigned before;
     asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
-    unsigned mask = __match_any_sync(__activemask(), (unsigned long long)(uintptr_t)word);
-    return {mask, (unsigned)__popc(mask & before), (unsigned)__popc(mask)};
+    return (unsigned)__popc(mask & before);
 #else
-    (void)word;
-    return {1, 0, 1};
+    (void)mask;
+    return 0;
 #endif
 }
 
-GPSH_DEV uint64_t gpsh_dev_lanes_first(const struct gpsh_dev_lanes &lanes, uint64_t value)
+// What the first one, or the last one, brings.
+GPSH_DEV uint64_t gpsh_dev_lanes_first(unsigned mask, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
-    return __shfl_sync(lanes.mask, (unsigned long long)value, __ffs((int)lanes.mask) - 1);
+    return __shfl_sync(mask, (unsigned long long)value, __ffs((int)mask) - 1);
 #else
-    (void)lanes;
+    (void)mask;
     return value;
 #endif
 }
 
-GPSH_DEV uint64_t gpsh_dev_lanes_last(const struct gpsh_dev_lanes &lanes, uint64_t value)
+GPSH_DEV uint64_t gpsh_dev_lanes_last(unsigned mask, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
-    return __shfl_sync(lanes.mask, (unsigned long long)value, 31 - __clz((int)lanes.mask));
+    return __shfl_sync(mask, (unsigned long long)value, 31 - __clz((int)mask));
 #else
-    (void)lanes;
+    (void)mask;
     return value;
 #endif
 }
 
-GPSH_DEV void gpsh_dev_lanes_meet(const struct gpsh_dev_lanes &lanes)
+GPSH_DEV void gpsh_dev_lanes_meet(unsigned mask)
 {
 #if defined(__CUDA_ARCH__)
-    __syncwarp(lanes.mask);
+    __syncwarp(mask);
 #else
-    (void)lanes;
+    (void)mask;
 #endif
 }
 

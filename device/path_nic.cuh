@@ -34,10 +34,6 @@ struct gpsh_dev_wqe {
     uint64_t words[4]; // the upper half of the block
 };
 
-template <int N> struct gpsh_dev_wqes {
-    struct gpsh_dev_wqe of[N];
-};
-
 GPSH_DEV uint64_t gpsh_dev_nic_pair(uint32_t low, uint32_t high)
 {
     return gpsh_dev_big32(low) | (uint64_t)gpsh_dev_big32(high) << 32;
@@ -99,26 +95,22 @@ GPSH_DEV void gpsh_dev_nic_give_up(struct gpushmem_nic_queue *q, uint64_t positi
     gpsh_dev_max64_relaxed_gpu(&q->failed, ~position);
 }
 
-// The first error completion. Others that follow are of what was flushed.
-GPSH_DEV_CALL void gpsh_dev_nic_take_error(const struct gpushmem_dev &dev,
-                                           struct gpushmem_nic_queue *q, uint64_t position,
-                                           uint64_t syndromes, uint32_t opcode)
+// The first error completion: the host is told by one word. Others that follow are of what was
+// flushed.
+GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t position,
+                                      uint32_t syndromes, uint32_t opcode)
 {
-    const uint32_t syndrome = (uint32_t)(syndromes >> 56), vendor = syndromes >> 48 & 0xff;
-    bool dead = syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY ||
-                gpsh_dev_load32_relaxed_sys(&dev.control->peer_failed);
-    int status = dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT;
-    if (gpsh_dev_load64_relaxed_gpu(&q->failed)) // the host has told of it
+    const uint32_t syndrome = syndromes >> 8;
+    bool dead = syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY;
+    if (gpsh_dev_load64_relaxed_gpu(&q->failed)) // the host has found it
         return;
-    gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
-                    status, q->pe, nullptr, 0,
-                    {GPUSHMEM_FAULT_NIC, 0, opcode, syndrome | (uint64_t)vendor << 8});
-    gpsh_dev_nic_give_up(q, position, status);
+    gpsh_dev_nic_give_up(q, position, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT);
+    gpsh_dev_store64_release_sys(q->failure,
+                                 gpushmem_nic_failure(q->pe, opcode, syndrome, syndromes & 0xff));
 }
 
 // Consumes one completion if there is one, of those from `next` on; *done moves on.
-GPSH_DEV bool gpsh_dev_nic_consume(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                   uint64_t next, uint64_t *done)
+GPSH_DEV bool gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t next, uint64_t *done)
 {
     const char *cqe = q->cq + (next & (((uint64_t)1 << q->cqes_log2) - 1)) * q->cqe_bytes;
     // One load with the byte that says whose the CQE is: that is written last, and only by the NIC.
@@ -131,7 +123,8 @@ GPSH_DEV bool gpsh_dev_nic_consume(const struct gpushmem_dev &dev, struct gpushm
     const uint64_t position = *done + (uint16_t)(counter - (uint16_t)*done);
     if (opcode == GPSH_NIC_CQE_ERROR) {
         *done = position; // those before it are complete, whether they asked for it or not
-        gpsh_dev_nic_take_error(dev, q, position, gpsh_dev_load64_value_sys(cqe + 48), last & 0xff);
+        gpsh_dev_nic_take_error(q, position, (uint32_t)(gpsh_dev_load64_value_sys(cqe + 48) >> 48),
+                                (uint32_t)last & 0xff);
         return false;
     }
     *done = position + 1;
@@ -139,14 +132,14 @@ GPSH_DEV bool gpsh_dev_nic_consume(const struct gpushmem_dev &dev, struct gpushm
 }
 
 // Consumes what is there, unless another thread is at it.
-GPSH_DEV_CALL void gpsh_dev_nic_poll(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q)
+GPSH_DEV_CALL void gpsh_dev_nic_poll(struct gpushmem_nic_queue *q)
 {
     if (gpsh_dev_load32_relaxed_gpu(&q->polling) || gpsh_dev_exchange32_relaxed_gpu(&q->polling, 1))
         return;
     gpsh_dev_fence_gpu(); // sees how far the thread before has come
     const uint64_t first = gpsh_dev_load64_relaxed_gpu(&q->cq_next);
     uint64_t next = first, done = gpsh_dev_load64_relaxed_gpu(&q->done);
-    while (!gpsh_dev_load64_relaxed_gpu(&q->failed) && gpsh_dev_nic_consume(dev, q, next, &done))
+    while (!gpsh_dev_load64_relaxed_gpu(&q->failed) && gpsh_dev_nic_consume(q, next, &done))
         next++;
     if (next != first) {
         gpsh_dev_store64_relaxed_gpu(&q->cq_next, next);
@@ -164,7 +157,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_await(const struct gpushmem_dev &dev, struct gpus
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     while (gpsh_dev_load64_relaxed_gpu(&q->done) < end) {
-        gpsh_dev_nic_poll(dev, q);
+        gpsh_dev_nic_poll(q);
         if (gpsh_dev_load64_relaxed_gpu(&q->done) >= end)
             break;
         if (gpsh_dev_nic_has_failed(q, end))
@@ -215,20 +208,11 @@ GPSH_DEV_CALL void gpsh_dev_nic_meet_fence(const struct gpushmem_dev &dev,
     gpsh_dev_max64_relaxed_gpu(&q->fence_seen, fences);
 }
 
-GPSH_DEV void gpsh_dev_nic_look_for_fence(const struct gpushmem_dev &dev,
-                                          struct gpushmem_nic_queue *q)
-{
-    if (gpsh_dev_load64_relaxed_gpu(&q->fence_seen) !=
-        gpsh_dev_load64_relaxed_gpu(&dev.nic->fences))
-        gpsh_dev_nic_meet_fence(dev, q);
-}
-
 // An operation towards the queue's PE goes through a ring: what a fence orders before it is
 // complete when this returns.
 GPSH_DEV_CALL bool gpsh_dev_nic_step_aside(const struct gpushmem_dev &dev,
                                            struct gpushmem_nic_queue *q)
 {
-    gpsh_dev_nic_look_for_fence(dev, q);
     const uint64_t before = gpsh_dev_load64_relaxed_gpu(&q->fence_at);
     if (gpsh_dev_load64_relaxed_gpu(&q->done) < before)
         gpsh_dev_nic_await(dev, q, before);
@@ -243,16 +227,38 @@ GPSH_DEV int gpsh_dev_nic_await_room(const struct gpushmem_dev &dev, struct gpus
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     while (end > gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth) {
-        gpsh_dev_nic_poll(dev, q);
+        gpsh_dev_nic_poll(q);
         if (gpsh_dev_nic_has_failed(q, end))
             return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
         if (int status = gpsh_dev_spin(&wait, false)) {
             gpsh_dev_nic_give_up(q, first, status);
-            gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
             return status;
         }
     }
     return 0;
+}
+
+// Places that threads of a warp have reserved together, each as many of them.
+struct gpsh_dev_places {
+    uint64_t first; // of the first thread
+    unsigned mask;  // the threads
+    int status;     // not 0: there are none
+};
+
+// One add for the threads of a warp that are here together and have the same queue. The functions
+// that threads meet in are not inlined, so that each has one place for all.
+GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_dev &dev,
+                                                          struct gpushmem_nic_queue *q, unsigned n)
+{
+    const unsigned mask = gpsh_dev_lanes_with(q), count = n * gpsh_dev_lanes_size(mask);
+    uint64_t first = 0;
+    int status = 0;
+    if (gpsh_dev_lanes_rank(mask) == 0) {
+        first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
+        status = gpsh_dev_nic_await_room(dev, q, first, first + count);
+    }
+    first = gpsh_dev_lanes_first(mask, first);
+    return {first, mask, (int)gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status)};
 }
 
 GPSH_DEV uint64_t gpsh_dev_nic_head_word(const struct gpushmem_nic_queue *q, uint64_t position,
@@ -260,6 +266,11 @@ GPSH_DEV uint64_t gpsh_dev_nic_head_word(const struct gpushmem_nic_queue *q, uin
 {
     return gpsh_dev_nic_pair((uint32_t)(position & 0xffff) << 8 | wqe.opcode,
                              q->qpn << 8 | wqe.size);
+}
+
+GPSH_DEV uint64_t *gpsh_dev_nic_block(const struct gpushmem_nic_queue *q, uint64_t position)
+{
+    return q->sq + (position & (((uint64_t)1 << q->entries_log2) - 1)) * GPUSHMEM_COMMAND_WORDS;
 }
 
 GPSH_DEV void gpsh_dev_nic_write(const struct gpushmem_nic_queue *q, uint64_t position,
@@ -273,9 +284,7 @@ GPSH_DEV void gpsh_dev_nic_write(const struct gpushmem_nic_queue *q, uint64_t po
                                wqe.words[1],
                                wqe.words[2],
                                wqe.words[3]};
-    gpsh_dev_store_command(q->sq + (position & (((uint64_t)1 << q->entries_log2) - 1)) *
-                                       GPUSHMEM_COMMAND_WORDS,
-                           words);
+    gpsh_dev_store_command(gpsh_dev_nic_block(q, position), words);
 }
 
 // The doorbell for all WQEs below `end`; `word`: the first one of the last WQE.
@@ -291,11 +300,11 @@ GPSH_DEV void gpsh_dev_nic_ring(const struct gpushmem_nic_queue *q, uint64_t end
 // doorbell, or leaves that to whoever has reserved what follows: if that has room, it waits for
 // nobody but this thread. The turn is passed on within the loop: threads of a warp may be held up
 // behind it until all of them are there.
-GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                   uint64_t first, uint64_t end, uint64_t word)
+GPSH_DEV int gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                  uint64_t first, uint64_t end, uint64_t word)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    for (bool passed = false; !passed;) {
+    for (;;) {
         if (gpsh_dev_load64_relaxed_gpu(&q->ready) == first) {
             gpsh_dev_fence_gpu(); // what the threads before have written, with ours
             bool others =
@@ -304,53 +313,76 @@ GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushm
             if (!others)
                 gpsh_dev_nic_ring(q, end, word);
             gpsh_dev_max64_relaxed_gpu(&q->ready, end);
-            passed = true;
-        } else if (gpsh_dev_nic_has_failed(q, first)) {
-            passed = true; // nobody writes what is before
-        } else if (int status = gpsh_dev_spin(&wait, false)) {
+            return 0;
+        }
+        if (gpsh_dev_nic_has_failed(q, first)) // nobody writes what is before
+            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        if (int status = gpsh_dev_spin(&wait, false)) {
             gpsh_dev_nic_give_up(q, first, status);
-            gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
-            passed = true;
+            return status;
         }
     }
 }
 
-// Posts N WQEs, one after the other. Threads of a warp that come here together reserve their places
-// by one add and share a doorbell and a completion. Returns the position after the last one, or 0
-// if that is not possible (recorded). The source of a WQE is what the thread sees.
-template <int N>
-GPSH_DEV_CALL uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev,
-                                         struct gpushmem_nic_queue *q,
-                                         const struct gpsh_dev_wqes<N> what, bool fetches)
+// All threads of these places have written theirs, n each. `word`: the first one of the last of the
+// thread's.
+GPSH_DEV_CALL int gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                      const struct gpsh_dev_places places, unsigned n,
+                                      uint64_t word)
 {
-    gpsh_dev_nic_look_for_fence(dev, q);
-    const struct gpsh_dev_lanes lanes = gpsh_dev_lanes_with(q);
-    const uint64_t count = (uint64_t)N * lanes.size, nowhere = ~(uint64_t)0;
-    uint64_t first = 0;
-    if (lanes.rank == 0) {
-        first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
-        if (gpsh_dev_nic_await_room(dev, q, first, first + count))
-            first = nowhere;
-    }
-    first = gpsh_dev_lanes_first(lanes, first);
-    if (first == nowhere)
+    word = gpsh_dev_lanes_last(places.mask, word);
+    gpsh_dev_lanes_meet(places.mask); // their stores, before the first one's fence
+    int status = 0;
+    if (gpsh_dev_lanes_rank(places.mask) == 0)
+        status = gpsh_dev_nic_publish(dev, q, places.first,
+                                      places.first + n * gpsh_dev_lanes_size(places.mask), word);
+    return status;
+}
+
+// 0 for a failure that was told: of a completion, by its word.
+GPSH_DEV void gpsh_dev_nic_tell(const struct gpushmem_dev &dev, const struct gpushmem_nic_queue *q,
+                                int status)
+{
+    if (status == GPUSHMEM_ERR_TIMEOUT)
+        gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+}
+
+// Posts N WQEs, one after the other, of which the last one of the warp's threads asks for a
+// completion. Returns the position after the last one, or 0 if that is not possible. The source of
+// a WQE is what the thread sees.
+template <int N>
+GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                    const struct gpsh_dev_wqe (&what)[N], bool fetches)
+{
+    const struct gpsh_dev_places places = gpsh_dev_nic_reserve(dev, q, N);
+    if (places.status) {
+        gpsh_dev_nic_tell(dev, q, places.status);
         return 0;
-    const uint64_t mine = first + (uint64_t)N * lanes.rank, end = first + count;
+    }
+    const unsigned rank = gpsh_dev_lanes_rank(places.mask);
+    const bool last = rank + 1 == gpsh_dev_lanes_size(places.mask);
+    const uint64_t mine = places.first + N * rank;
     const bool fenced =
         gpsh_dev_load64_relaxed_gpu(&q->fenced) > gpsh_dev_load64_relaxed_gpu(&q->done);
     GPSH_UNROLL
     for (int i = 0; i < N; i++)
-        gpsh_dev_nic_write(q, mine + i, what.of[i],
+        gpsh_dev_nic_write(q, mine + i, what[i],
                            (fenced && !i ? GPSH_NIC_FENCED : 0) |
-                               (mine + i + 1 == end ? GPSH_NIC_SIGNALLED : 0));
+                               (last && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
     if (fetches)
         gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
-    const uint64_t word =
-        gpsh_dev_lanes_last(lanes, gpsh_dev_nic_head_word(q, mine + N - 1, what.of[N - 1]));
-    gpsh_dev_lanes_meet(lanes); // the lanes' stores, before the first one's fence
-    if (lanes.rank == 0)
-        gpsh_dev_nic_publish(dev, q, first, end, word);
+    if (int status = gpsh_dev_nic_commit(dev, q, places, N,
+                                         gpsh_dev_nic_head_word(q, mine + N - 1, what[N - 1])))
+        gpsh_dev_nic_tell(dev, q, status);
     return mine + N;
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_post_one(const struct gpushmem_dev &dev,
+                                        struct gpushmem_nic_queue *q,
+                                        const struct gpsh_dev_wqe &what, bool fetches)
+{
+    const struct gpsh_dev_wqe one[1] = {what};
+    return gpsh_dev_nic_post(dev, q, one, fetches);
 }
 
 // ---- Fetching ----
@@ -359,14 +391,19 @@ GPSH_DEV_CALL uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev,
 // takes the key; the address comes after it.
 GPSH_DEV struct gpsh_dev_answer gpsh_dev_nic_fetch_into(const struct gpushmem_dev &dev,
                                                         struct gpushmem_nic_queue *q,
-                                                        struct gpsh_dev_wqes<1> what, int key_at,
+                                                        const struct gpsh_dev_wqe &what, int key_at,
                                                         uint32_t bytes, struct gpsh_dev_claim claim)
 {
     uint64_t *landing = &dev.replies[claim.slot].low;
     struct gpsh_dev_answer answer = {0, GPUSHMEM_ERR_TRANSPORT, true};
-    what.of[0].words[key_at] = gpsh_dev_nic_pair(bytes, q->answers_lkey);
-    what.of[0].words[key_at + 1] = gpsh_dev_big64((uint64_t)(uintptr_t)landing);
-    const uint64_t end = gpsh_dev_nic_post<1>(dev, q, what, true);
+    const uint64_t key = gpsh_dev_nic_pair(bytes, q->answers_lkey),
+                   to = gpsh_dev_big64((uint64_t)(uintptr_t)landing);
+    const struct gpsh_dev_wqe wqe[1] = {
+        {what.opcode,
+         what.size,
+         what.to,
+         {key_at ? what.words[0] : key, key_at ? what.words[1] : to, key, to}}};
+    const uint64_t end = gpsh_dev_nic_post(dev, q, wqe, true);
     if (end)
         answer.status = gpsh_dev_nic_await(dev, q, end);
     if (!answer.status)
@@ -378,10 +415,10 @@ GPSH_DEV struct gpsh_dev_answer gpsh_dev_nic_fetch_into(const struct gpushmem_de
 }
 
 // The operation is made within the loop, as a thread leaves it with nothing that others wait for.
-GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_fetch(const struct gpushmem_dev &dev,
-                                                        struct gpushmem_nic_queue *q,
-                                                        const struct gpsh_dev_wqes<1> what,
-                                                        int key_at, uint32_t bytes)
+GPSH_DEV struct gpsh_dev_answer gpsh_dev_nic_fetch(const struct gpushmem_dev &dev,
+                                                   struct gpushmem_nic_queue *q,
+                                                   const struct gpsh_dev_wqe &what, int key_at,
+                                                   uint32_t bytes)
 {
     uint32_t wanted = gpsh_dev_block_number() * gpsh_dev_block_threads() + gpsh_dev_thread_number();
     struct gpsh_dev_answer answer = {0, 0, false};
@@ -400,21 +437,31 @@ GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_fetch(const struct gpushmem_de
 
 // ---- Operations ----
 
-// The queue towards that PE, or nullptr: use a ring. The first who misses it asks for it.
+GPSH_DEV_CALL void gpsh_dev_nic_ask(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                    int pe)
+{
+    uint64_t index;
+    if (!gpsh_dev_load32_relaxed_gpu(&q->asked) && !gpsh_dev_exchange32_relaxed_gpu(&q->asked, 1))
+        gpsh_dev_push(dev, gpsh_dev_ring(dev),
+                      gpsh_dev_command(GPUSHMEM_CMD_NIC_QUEUE, pe, nullptr, nullptr, 0), &index);
+}
+
+// The queue towards that PE, which knows of all fences then, or nullptr: use a ring. The first who
+// misses it asks for it.
 GPSH_DEV struct gpushmem_nic_queue *gpsh_dev_nic_to(const struct gpushmem_dev &dev, int pe)
 {
     if ((unsigned)pe >= (unsigned)dev.n_pes)
         return nullptr;
     struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
     const uint32_t state = gpsh_dev_load32_relaxed_gpu(&q->state);
-    if (state == GPUSHMEM_NIC_UP)
-        return q;
-    uint64_t index;
-    if (state == GPUSHMEM_NIC_NONE && !gpsh_dev_load32_relaxed_gpu(&q->asked) &&
-        !gpsh_dev_exchange32_relaxed_gpu(&q->asked, 1))
-        gpsh_dev_push(dev, gpsh_dev_ring(dev),
-                      gpsh_dev_command(GPUSHMEM_CMD_NIC_QUEUE, pe, nullptr, nullptr, 0), &index);
-    return nullptr;
+    if (state == GPUSHMEM_NIC_NONE)
+        gpsh_dev_nic_ask(dev, q, pe);
+    if (state != GPUSHMEM_NIC_UP)
+        return nullptr;
+    if (gpsh_dev_load64_relaxed_gpu(&q->fence_seen) !=
+        gpsh_dev_load64_relaxed_gpu(&dev.nic->fences))
+        gpsh_dev_nic_meet_fence(dev, q);
+    return q;
 }
 
 // An operation that no queue takes goes through a ring.
@@ -438,8 +485,8 @@ GPSH_DEV bool gpsh_dev_nic_put_carried(const struct gpushmem_dev &dev, struct gp
 {
     if (!gpsh_dev_nic_has_key(dev, q, to, bytes))
         return gpsh_dev_nic_step_aside(dev, q);
-    gpsh_dev_nic_post<1>(dev, q, {{gpsh_dev_wqe_inline(gpsh_dev_nic_there(q, to), payload, bytes)}},
-                         false);
+    gpsh_dev_nic_post_one(dev, q, gpsh_dev_wqe_inline(gpsh_dev_nic_there(q, to), payload, bytes),
+                          false);
     return true;
 }
 
@@ -466,10 +513,10 @@ GPSH_DEV_CALL bool gpsh_dev_nic_put(const struct gpushmem_dev &dev, void *to, co
     if (!gpsh_dev_nic_has_key(dev, q, from, bytes) || !gpsh_dev_nic_has_key(dev, q, to, bytes))
         return gpsh_dev_nic_step_aside(dev, q);
     const uint64_t end =
-        gpsh_dev_nic_post<1>(dev, q,
-                             {{gpsh_dev_wqe_data(GPSH_NIC_WRITE, gpsh_dev_nic_there(q, to), from,
-                                                 q->lkey, (uint32_t)bytes)}},
-                             false);
+        gpsh_dev_nic_post_one(dev, q,
+                              gpsh_dev_wqe_data(GPSH_NIC_WRITE, gpsh_dev_nic_there(q, to), from,
+                                                q->lkey, (uint32_t)bytes),
+                              false);
     if (blocking && end)
         gpsh_dev_nic_await(dev, q, end);
     return true;
@@ -483,11 +530,10 @@ GPSH_DEV_CALL bool gpsh_dev_nic_get(const struct gpushmem_dev &dev, void *to, co
         return false;
     if (!gpsh_dev_nic_has_key(dev, q, from, bytes) || !gpsh_dev_nic_has_key(dev, q, to, bytes))
         return gpsh_dev_nic_step_aside(dev, q);
-    const uint64_t end =
-        gpsh_dev_nic_post<1>(dev, q,
-                             {{gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), to,
-                                                 q->lkey, (uint32_t)bytes)}},
-                             true);
+    const uint64_t end = gpsh_dev_nic_post_one(
+        dev, q,
+        gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), to, q->lkey, (uint32_t)bytes),
+        true);
     if (blocking && end)
         gpsh_dev_nic_await(dev, q, end);
     return true;
@@ -509,7 +555,7 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_get_value(const struct gpushmem
     if (!gpsh_dev_nic_has_key(dev, q, from, bytes))
         return {0, gpsh_dev_nic_step_aside(dev, q)};
     const struct gpsh_dev_answer answer = gpsh_dev_nic_fetch(
-        dev, q, {{gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), nullptr, 0, 0)}}, 0,
+        dev, q, gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), nullptr, 0, 0), 0,
         (uint32_t)bytes);
     const uint64_t mask = bytes < 8 ? ((uint64_t)1 << 8 * bytes) - 1 : ~(uint64_t)0;
     return {answer.status ? 0 : answer.value & mask, true};
@@ -541,11 +587,11 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_amo(const struct gpushmem_dev &
         wqe = gpsh_dev_wqe_atomic(amo == GPUSHMEM_AMO_ADD ? GPSH_NIC_ADD : GPSH_NIC_CSWAP, there,
                                   operand, compare, q->scrap, q->answers_lkey);
     if (!fetch) {
-        gpsh_dev_nic_post<1>(dev, q, {{wqe}}, true);
+        gpsh_dev_nic_post_one(dev, q, wqe, true);
         return {0, true};
     }
     const struct gpsh_dev_answer answer =
-        gpsh_dev_nic_fetch(dev, q, {{wqe}}, amo == GPUSHMEM_AMO_FETCH ? 0 : 2, 8);
+        gpsh_dev_nic_fetch(dev, q, wqe, amo == GPUSHMEM_AMO_FETCH ? 0 : 2, 8);
     return {answer.status ? 0 : answer.value, true};
 }
 
@@ -574,7 +620,7 @@ GPSH_DEV_CALL bool gpsh_dev_nic_put_signal(const struct gpushmem_dev &dev, void 
     const struct gpsh_dev_wqe last = gpsh_dev_nic_signal_wqe(q, signal, value, op);
     const bool fetches = op == GPUSHMEM_SIGNAL_ADD;
     if (!bytes) {
-        gpsh_dev_nic_post<1>(dev, q, {{last}}, fetches);
+        gpsh_dev_nic_post_one(dev, q, last, fetches);
         return true;
     }
     const uint64_t there = gpsh_dev_nic_there(q, to);
@@ -584,7 +630,8 @@ GPSH_DEV_CALL bool gpsh_dev_nic_put_signal(const struct gpushmem_dev &dev, void 
     const struct gpsh_dev_wqe data =
         carried ? gpsh_dev_wqe_inline(there, payload, (uint32_t)bytes)
                 : gpsh_dev_wqe_data(GPSH_NIC_WRITE, there, from, q->lkey, (uint32_t)bytes);
-    const uint64_t end = gpsh_dev_nic_post<2>(dev, q, {{data, last}}, fetches);
+    const struct gpsh_dev_wqe both[2] = {data, last};
+    const uint64_t end = gpsh_dev_nic_post(dev, q, both, fetches);
     if (blocking && !carried && end)
         gpsh_dev_nic_await(dev, q, end);
     return true;

@@ -273,7 +273,8 @@ GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
 // What went by rings and queues of the NIC is complete. Not 0: it gave up, for that reason.
 GPSH_DEV int gpsh_dev_quiet_away(const struct gpushmem_dev &via)
 {
-    const int status = gpsh_dev_rings_quiet(via), posted = via.nic ? gpsh_dev_nic_quiet(via) : 0;
+    const int status = gpsh_dev_rings_quiet(via),
+              posted = via.nic ? gpsh_dev_nic_quiet(*via.self) : 0;
     return status ? status : posted;
 }
 

@@ -57,9 +57,6 @@ enum gpushmem_fault_word {
     // or a stride is `seen`, and a team has `wanted` members; dest overlaps source
     GPUSHMEM_FAULT_ARGUMENT = 8,
     GPUSHMEM_FAULT_BUSY = 9, // no word: another operation of the same sequence is under way
-    // no word: a NIC's error completion of an operation towards `pe`. `seen` is its syndrome, and
-    // above 8 bits the vendor's; `wanted` the opcode of the work request
-    GPUSHMEM_FAULT_NIC = 10,
 };
 
 struct gpushmem_device_fault {

@@ -354,8 +354,7 @@ static int make(void)
     if (!status)
         status = handle_flags() & GPUSHMEM_DEV_ALL_DIRECT ? make_refusing_ring() : make_proxy();
     if (!status && side.proxy)
-        status =
-            gpsh_kernel_queues_make(side.memory, side.host, sizeof *side.host, side.host->scrap);
+        status = gpsh_kernel_queues_make(side.memory, side.host);
     if (!status)
         status = gpsh_device_teams_make(side.memory);
     if (!status)
@@ -471,9 +470,7 @@ static int fail_closed(int status)
         "a command ring is closed because of an earlier error: kernels cannot use it any more");
 }
 
-// *posted: set where a kernel found it in a completion of a NIC, and the sentence is still to come:
-// whoever hears of such a failure may want the lock.
-static int take_fault(struct gpushmem_device_fault *posted)
+static int take_fault(void)
 {
     struct gpushmem_device_fault *fault = &side.host->faults[GPUSHMEM_FAULT_FIRST];
     int status = __atomic_load_n(&fault->status, __ATOMIC_ACQUIRE);
@@ -482,9 +479,7 @@ static int take_fault(struct gpushmem_device_fault *posted)
     char what[GPSH_KERNEL_TEXT];
     gpsh_kernel_describe(fault, what, sizeof what);
     int lost = atomic_load(&gpsh_job()->failed_pe);
-    if (fault->word == GPUSHMEM_FAULT_NIC)
-        *posted = *fault;
-    else if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
+    if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
         gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d failed: %.150s",
                   gpsh_job()->my_pe, what, lost, gpsh_job()->peers[lost].reason);
     else if (status == GPUSHMEM_ERR_RING)
@@ -533,21 +528,20 @@ static int take_error(void)
     pthread_mutex_lock(&side.lock);
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said
     // "failed".
-    struct gpushmem_device_fault posted = {0};
-    int fault = take_fault(&posted);
+    int fault = take_fault();
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
     int missed = proxy || fault ? 0 : gpsh_emulation_take_missed();
-    if (!proxy && (missed || is_mute(fault)) && !posted.status)
+    if (!proxy && (missed || is_mute(fault)))
         say_fault();
     // other threads of that kernel may not have looked yet: in force until the next launch
     if (fault == GPUSHMEM_ERR_PE_FAILED)
         atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
-    if (posted.status && !proxy) {
-        fault = gpsh_kernel_queues_failed(&posted);
+    // without the lock: those who hear of a lost PE may want it
+    int posted = gpsh_kernel_queues_take_error();
+    if (posted && !proxy)
         say_fault();
-    }
-    return proxy ? proxy : fault ? fault : missed;
+    return proxy ? proxy : posted ? posted : fault ? fault : missed;
 }
 
 int gpushmem_device_error(void)

@@ -38,10 +38,8 @@ static struct {
     struct known *known;               // [n_pes]
     struct gpushmem_nic_queue *copies; // [n_pes] as they were read last, host memory
     uint32_t *used, n_used;            // [n_used] PEs whose queues have ever been up
-    char *answers;
-    size_t answers_bytes;
-    uint64_t *scrap;
-    bool said; // why some PE's queue cannot be had
+    struct gpsh_handle_host *host;     // where answers land
+    bool said;                         // why some PE's queue cannot be had
     // A GPU's driver may map memory only when no kernel runs, and nobody else can wait for that.
     pthread_t mapper;
     pthread_cond_t wake;
@@ -59,7 +57,7 @@ static bool has_queues(int transport)
 
 static int register_answers(void)
 {
-    struct gpsh_region region = {lane.answers, lane.answers_bytes, GPSH_MEMORY_HOST, -1, -1};
+    struct gpsh_region region = {(char *)lane.host, sizeof *lane.host, GPSH_MEMORY_HOST, -1, -1};
     for (int t = 0; t < gpsh_net()->n_transports; t++) {
         struct gpsh_transport *transport = gpsh_net()->transports[t];
         int status = has_queues(t) ? transport->ops->buffer_register(transport, &region) : 0;
@@ -79,7 +77,7 @@ static void release(void)
     for (int t = 0; lane.nic && t < gpsh_net()->n_transports; t++) {
         struct gpsh_transport *transport = gpsh_net()->transports[t];
         if (has_queues(t))
-            (void)transport->ops->buffer_unregister(transport, lane.answers);
+            (void)transport->ops->buffer_unregister(transport, lane.host);
     }
     for (size_t i = 0; i < lane.n_mapped; i++)
         lane.memory->unmap(lane.mapped[i]);
@@ -129,7 +127,8 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
         .sq_record = queue->sq_record,
         .cq_record = queue->cq_record,
         .cq = (const char *)queue->cq + (queue->cqe_bytes - CQE_BYTES),
-        .scrap = lane.scrap,
+        .scrap = lane.host->scrap,
+        .failure = lane.host->nic_failure,
         .remote = queue->remote_base - (uint64_t)(uintptr_t)gpsh_heap()->base,
         .heap_bytes = queue->heap_bytes,
         .qpn = queue->qpn,
@@ -290,7 +289,7 @@ void gpsh_kernel_queues_ask(int pe)
     int t = gpsh_job()->peers[pe].data;
     struct gpsh_transport *transport = gpsh_net()->transports[t];
     if (has_queues(t))
-        transport->ops->kernel_queue(transport, 0, pe, lane.answers, lane.answers_bytes);
+        transport->ops->kernel_queue(transport, 0, pe, lane.host, sizeof *lane.host);
     else
         on_queue(NULL, 0, pe, NULL, "its transport has no queues that kernels could post to");
 }
@@ -309,16 +308,13 @@ static bool wanted(void)
     return any;
 }
 
-int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, void *answers, size_t bytes,
-                            uint64_t *scrap)
+int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host)
 {
     size_t n_pes = (size_t)gpsh_job()->n_pes;
     if (!wanted())
         return 0;
     lane.memory = memory;
-    lane.answers = answers;
-    lane.answers_bytes = bytes;
-    lane.scrap = scrap;
+    lane.host = host;
     lane.said = false;
     lane.bytes = sizeof *lane.nic + n_pes * (sizeof(struct gpushmem_nic_queue) + sizeof(uint32_t));
     lane.known = calloc(n_pes, sizeof *lane.known);
@@ -356,7 +352,7 @@ struct gpushmem_nic *gpsh_kernel_queues_table(void)
 
 // ---- Failures ----
 
-static int say_failure(int pe, int status, uint32_t syndrome, uint32_t vendor)
+static int say_failure(int pe, uint32_t syndrome, uint32_t vendor)
 {
     char why[320] = "";
     const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
@@ -364,14 +360,18 @@ static int say_failure(int pe, int status, uint32_t syndrome, uint32_t vendor)
     if (!atomic_load_explicit(&peer->error, memory_order_acquire) && transport->ops->kernel_failed)
         transport->ops->kernel_failed(transport, pe, syndrome, vendor, why, sizeof why);
     bool known = atomic_load_explicit(&peer->error, memory_order_acquire);
-    return gpsh_fail(known ? GPUSHMEM_ERR_PE_FAILED : status,
+    return gpsh_fail(known ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT,
                      "a kernel's operation towards PE %d failed: %.250s", pe,
                      known ? peer->reason : why);
 }
 
-int gpsh_kernel_queues_failed(const struct gpushmem_device_fault *fault)
+int gpsh_kernel_queues_take_error(void)
 {
-    return say_failure(fault->pe, fault->status, fault->seen & 0xff, fault->seen >> 8 & 0xff);
+    struct gpsh_handle_host *host = lane.host;
+    if (!lane.nic || !__atomic_load_n(host->nic_failure, __ATOMIC_RELAXED))
+        return 0;
+    uint64_t failure = __atomic_exchange_n(host->nic_failure, 0, __ATOMIC_ACQUIRE);
+    return failure ? say_failure((int)(failure >> 32), failure & 0xff, failure >> 8 & 0xff) : 0;
 }
 
 // ---- Quiet ----
@@ -399,7 +399,7 @@ static int fail_queue(uint32_t pe, uint64_t position, uint64_t syndromes)
 {
     struct gpushmem_nic_queue *to = &gpushmem_nic_queues(lane.nic)[pe];
     uint32_t syndrome = (uint32_t)(syndromes >> 56), vendor = (uint32_t)(syndromes >> 48 & 0xff);
-    int status = say_failure((int)pe, GPUSHMEM_ERR_TRANSPORT, syndrome, vendor);
+    int status = say_failure((int)pe, syndrome, vendor);
     uint64_t failed = ~position;
     write_word((uint32_t *)&to->error, (uint32_t)status);
     write_word(&to->state, GPUSHMEM_NIC_OUT);

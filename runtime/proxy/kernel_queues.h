@@ -7,11 +7,11 @@
 
 #include "gpu/device_memory.h"
 #include "gpushmem/device_abi.h"
+#include "proxy/handle.h"
 
 // Makes the table, where the setting asks for it and a transport has such queues. Words that
-// kernels fetch land in [answers, +bytes), words that nobody wants at `scrap` in it.
-int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, void *answers, size_t bytes,
-                            uint64_t *scrap);
+// kernels fetch land in the host's part of the handle.
+int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host);
 void gpsh_kernel_queues_unmake(void);                // no kernel runs any more
 struct gpushmem_nic *gpsh_kernel_queues_table(void); // device memory; NULL: none was made
 
@@ -22,7 +22,8 @@ void gpsh_kernel_queues_ask(int pe);
 // status with a sentence.
 int gpsh_kernel_queues_quiet(void);
 
-// The sentence of an error completion that a kernel has found, as the thread's last error.
-int gpsh_kernel_queues_failed(const struct gpushmem_device_fault *fault);
+// Takes the first error completion that a kernel has found and nobody has heard of: its status,
+// with a sentence as the thread's last error; 0: none. Those who hear of lost PEs are told.
+int gpsh_kernel_queues_take_error(void);
 
 #endif

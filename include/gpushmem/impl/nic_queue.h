@@ -44,6 +44,7 @@ struct gpushmem_nic_queue {
     // the part of the first CQE that has a meaning; the next one is cqe_bytes further
     const char *cq;
     uint64_t *scrap;     // where words land that nobody wants
+    uint64_t *failure;   // host memory: the first error completion of any queue, or 0
     uint64_t remote;     // address of an object there, less its address here
     uint64_t heap_bytes; // of the heap, here and there, that the keys are for
     uint32_t qpn, lkey, rkey;
@@ -55,7 +56,7 @@ struct gpushmem_nic_queue {
     uint16_t reserved0;
     int32_t pe;
     uint32_t flags; // enum gpushmem_nic_flag
-    uint32_t reserved1[6];
+    uint32_t reserved1[4];
 
     // ---- looked at with each post ----
     uint32_t state; // enum gpushmem_nic_state
@@ -79,6 +80,14 @@ struct gpushmem_nic_queue {
     uint64_t cq_next; // completions consumed
     uint64_t pad2[14];
 };
+
+// An error completion towards a PE, as one word that is not 0.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_failure(int32_t pe, uint32_t opcode, uint32_t syndrome,
+                                                   uint32_t vendor)
+{
+    return (uint64_t)(uint32_t)pe << 32 | 1u << 24 | (opcode & 0xff) << 16 | (vendor & 0xff) << 8 |
+           (syndrome & 0xff);
+}
 
 // All queues of one context: then come the queues, [n_pes], and `used`, [n_pes]. Device memory.
 struct gpushmem_nic {
