@@ -295,22 +295,30 @@ static uint32_t own_traits(void)
     bool notify = gpsh_settings()->on_pe_failure == GPSH_ON_FAILURE_NOTIFY;
     return (notify ? GPSH_COMMON_NOTIFY : 0) | (gpsh_heap_may_grow() ? GPSH_COMMON_GROWTH : 0) |
            (gpsh_waiter_shares() ? 0 : GPSH_COMMON_CORES) |
-           (gpsh_trace_is_open() ? GPSH_COMMON_TRACE : 0) | gpsh_teams_reach();
+           (gpsh_trace_is_open() ? GPSH_COMMON_TRACE : 0) | gpsh_teams_reach() | gpsh_peers_reach();
 }
 
-// The connected PEs: nobody uses what another one has not got ready.
-static int get_ready(void)
+static int get_ready_here(void)
 {
-    int local = gpsh_memory_init();
+    int status = gpsh_memory_init();
     gpsh_sync_init((uint64_t)gpsh_settings()->team_epoch);
     gpsh_waiter_share(gpsh_cores_are_shared());
     gpsh_cores_begin();
-    if (!local)
-        local = gpsh_contexts_init();
+    return status ? status : gpsh_contexts_init();
+}
+
+// The connected PEs: nobody uses what another one has not got ready. They agree once, on that and
+// on whether they are connected.
+static int get_ready(int mine)
+{
     uint32_t all = 0;
-    int status = gpsh_agree(gpsh_job()->boot, local, own_traits(), &all);
+    mine = mine ? mine : get_ready_here();
+    int status = gpsh_agree(gpsh_job()->boot, mine, mine ? 0 : own_traits(), &all);
+    if (!status)
+        status = gpsh_peers_settle(all);
     if (status)
         return status;
+    gpsh_contexts_survey();
     gpsh_job_outlives(all & GPSH_COMMON_NOTIFY);
     gpsh_heap_allow_growth(all & GPSH_COMMON_GROWTH);
     gpsh_waiter_share(!(all & GPSH_COMMON_CORES));
@@ -320,6 +328,17 @@ static int get_ready(void)
     if (!status && all & GPSH_COMMON_TRACE)
         compare_clocks();
     return status;
+}
+
+// From here on a failure of this PE is told to the others, which wait for it.
+static int wire_up(const char *collectives, int *mine)
+{
+    int status = gpsh_peers_connect(gpsh_regions_create(), collectives, mine);
+    if (status != GPSH_PEERS_ANEW)
+        return status;
+    gpsh_peers_disconnect();
+    gpsh_regions_destroy();
+    return gpsh_peers_connect(gpsh_regions_create(), collectives, mine);
 }
 
 static int bring_up(void)
@@ -333,13 +352,13 @@ static int bring_up(void)
     open_trace();
     gpsh_job()->boot->waits = tell_wait;
     gpsh_coll_limits_print(collectives, sizeof collectives);
-    // From here on a failure of this PE is told to the others, which wait for it.
-    int local = status ? status : gpsh_regions_create();
+    int mine = 0;
     if (!status)
-        status = gpsh_peers_connect(local, collectives);
+        status = wire_up(collectives, &mine);
     if (!status)
-        status = get_ready();
+        status = get_ready(mine);
     if (!status) {
+        GPSH_LOG(DEBUG, "init", "%d exchanges between the PEs", gpsh_job()->boot->exchanges);
         gpsh_bootstrap_on_death(gpsh_job()->boot, on_death, NULL);
         watch_node();
     }

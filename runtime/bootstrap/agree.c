@@ -2,6 +2,8 @@
 #define _GNU_SOURCE // gethostname
 #include "bootstrap/agree.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +11,25 @@
 
 #include "core/error.h"
 
-// What one PE says.
+// What one PE says. The texts are published only with a status that is not 0.
 struct vote {
     int32_t status;
     uint32_t bits;
     char hostname[64];
     char sentence[512];
 };
+enum { VOTE_WITHOUT_TEXTS = offsetof(struct vote, hostname) };
 
 static int publish(struct gpsh_bootstrap *boot, int my_status, uint32_t bits)
 {
     struct vote vote = {.status = my_status, .bits = bits};
-    gethostname(vote.hostname, sizeof vote.hostname - 1);
-    if (my_status)
+    if (my_status) {
+        gethostname(vote.hostname, sizeof vote.hostname - 1);
         snprintf(vote.sentence, sizeof vote.sentence, "%.*s", (int)sizeof vote.sentence - 1,
                  gpsh_last_error());
-    int status = gpsh_bootstrap_put(boot, &vote, sizeof vote);
+    }
+    int status =
+        gpsh_bootstrap_put(boot, &vote, my_status ? sizeof vote : (size_t)VOTE_WITHOUT_TEXTS);
     return status ? status : gpsh_bootstrap_exchange(boot);
 }
 
@@ -35,10 +40,13 @@ static int read_vote(struct gpsh_bootstrap *boot, int pe, struct vote *vote)
     int status = gpsh_bootstrap_get(boot, pe, &data, &bytes);
     if (status)
         return status;
-    if (bytes == sizeof *vote)
-        memcpy(vote, data, sizeof *vote);
+    *vote = (struct vote){0};
+    bool sized = bytes == sizeof *vote || bytes == VOTE_WITHOUT_TEXTS;
+    if (sized)
+        memcpy(vote, data, bytes);
     free(data);
-    if (bytes != sizeof *vote || !memchr(vote->hostname, '\0', sizeof vote->hostname) ||
+    if (!sized || (vote->status && bytes < sizeof *vote) ||
+        !memchr(vote->hostname, '\0', sizeof vote->hostname) ||
         !memchr(vote->sentence, '\0', sizeof vote->sentence) || vote->status > 0)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d published %zu bytes that are no status of its init; start all PEs "
@@ -66,41 +74,5 @@ int gpsh_agree(struct gpsh_bootstrap *boot, int my_status, uint32_t mine, uint32
     }
     if (!status && all)
         *all = common;
-    return status;
-}
-
-static int read_number(struct gpsh_bootstrap *boot, int pe, uint64_t *number)
-{
-    void *data = NULL;
-    size_t bytes = 0;
-    int status = gpsh_bootstrap_get(boot, pe, &data, &bytes);
-    if (status)
-        return status;
-    if (bytes == sizeof *number)
-        memcpy(number, data, sizeof *number);
-    free(data);
-    if (bytes != sizeof *number)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d published %zu bytes where a number of %zu bytes was expected; "
-                         "start all PEs with the same gpushmem library",
-                         pe, bytes, sizeof *number);
-    return 0;
-}
-
-int gpsh_agree_least(struct gpsh_bootstrap *boot, uint64_t mine, uint64_t *least, int *whose)
-{
-    int status = gpsh_bootstrap_put(boot, &mine, sizeof mine);
-    if (!status)
-        status = gpsh_bootstrap_exchange(boot);
-    *least = UINT64_MAX;
-    *whose = 0;
-    for (int pe = 0; pe < boot->n_pes && !status; pe++) {
-        uint64_t number = UINT64_MAX;
-        status = read_number(boot, pe, &number);
-        if (number < *least) {
-            *least = number;
-            *whose = pe;
-        }
-    }
     return status;
 }

@@ -12,7 +12,4 @@
 // Otherwise *all is the bits that are set in every PE's `mine`; NULL: not wanted.
 int gpsh_agree(struct gpsh_bootstrap *boot, int my_status, uint32_t mine, uint32_t *all);
 
-// Collective: *least is the smallest `mine` of all PEs, and *whose the first PE that said it.
-int gpsh_agree_least(struct gpsh_bootstrap *boot, uint64_t mine, uint64_t *least, int *whose);
-
 #endif

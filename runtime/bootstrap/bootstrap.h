@@ -25,6 +25,7 @@ struct gpsh_bootstrap {
     bool singleton;      // no launcher: a job of one PE
     bool launched_by_us; // started by `gpushmem run`
     int line;            // then: to the launcher, which hands descriptors on (core/launcher.h)
+    int exchanges;       // how often all PEs have met by it
     // longest wait in exchange and fence; 0: unbounded. May be set after init
     int64_t wait_timeout_ms;
     // Called in exchange and fence, some 20 times a second while they wait for other PEs, and with

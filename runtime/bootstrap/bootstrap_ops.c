@@ -72,6 +72,7 @@ int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
 
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b)
 {
+    b->exchanges++;
     return b->ops->exchange(b);
 }
 
@@ -82,6 +83,7 @@ int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *by
 
 int gpsh_bootstrap_fence(struct gpsh_bootstrap *b)
 {
+    b->exchanges++;
     return b->ops->fence(b);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // strnlen
 #include "bootstrap/peer_blob.h"
 
 #include <inttypes.h>
@@ -7,8 +8,9 @@
 
 #include "core/error.h"
 
-// Layout: header, then per section a section header and its bytes, padded to 8. Native byte order:
-// a job runs on machines of one architecture, and a foreign one shows as a wrong magic.
+// Layout: header; texts, each with its end, in the order of texts(), padded to 8 together; then per
+// section a section header and its bytes, padded to 8. Native byte order: a job runs on machines of
+// one architecture, and a foreign one shows as a wrong magic.
 struct packed_header {
     uint32_t magic, version;
     uint64_t total_bytes;
@@ -18,14 +20,9 @@ struct packed_header {
     uint64_t static_id;
     int32_t device_heap, pid, node, node_pe;
     int64_t team_epoch;
-    uint64_t team_memory;
+    uint64_t team_memory, heap_fits;
     int32_t teams;
     int32_t amo_agent, nic_atomics;
-    char hostname[64];
-    char gpu[64];
-    char socket_path[GPSH_FD_PATH_BYTES];
-    char collectives[GPSH_COLLECTIVES_TEXT];
-    char sentence[256];
     uint32_t sections;
 };
 
@@ -39,9 +36,61 @@ static size_t padded(uint64_t bytes)
     return (size_t)((bytes + 7) & ~7ull);
 }
 
+// Most of them are short, or empty.
+enum { TEXTS = 5 };
+struct text {
+    char *at;
+    size_t room;
+};
+
+static void texts(struct gpsh_peer_blob *blob, struct text list[TEXTS])
+{
+    list[0] = (struct text){blob->hostname, sizeof blob->hostname};
+    list[1] = (struct text){blob->gpu, sizeof blob->gpu};
+    list[2] = (struct text){blob->socket_path, sizeof blob->socket_path};
+    list[3] = (struct text){blob->collectives, sizeof blob->collectives};
+    list[4] = (struct text){blob->sentence, sizeof blob->sentence};
+}
+
+static size_t text_bytes(const struct text list[TEXTS])
+{
+    size_t bytes = 0;
+    for (int i = 0; i < TEXTS; i++)
+        bytes += strnlen(list[i].at, list[i].room - 1) + 1;
+    return padded(bytes);
+}
+
+static void write_texts(char *to, const struct text list[TEXTS])
+{
+    for (int i = 0; i < TEXTS; i++) {
+        size_t length = strnlen(list[i].at, list[i].room - 1);
+        memcpy(to, list[i].at, length); // the memory is zero
+        to += length + 1;
+    }
+}
+
+// How many bytes they take, 0 if they are none.
+static size_t read_texts(const char *from, size_t bytes, const struct text list[TEXTS])
+{
+    size_t at = 0;
+    for (int i = 0; i < TEXTS; i++) {
+        size_t most = bytes - at < list[i].room ? bytes - at : list[i].room;
+        const char *end = memchr(from + at, '\0', most);
+        if (!end)
+            return 0;
+        size_t length = (size_t)(end - (from + at)) + 1;
+        memcpy(list[i].at, from + at, length);
+        at += length;
+    }
+    return padded(at) <= bytes ? padded(at) : 0;
+}
+
 int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t *bytes)
 {
-    size_t total = padded(sizeof(struct packed_header));
+    struct gpsh_peer_blob copy = *blob;
+    struct text list[TEXTS];
+    texts(&copy, list);
+    size_t total = padded(sizeof(struct packed_header)) + text_bytes(list);
     for (int i = 0; i < blob->sections; i++)
         total += sizeof(struct packed_section) + padded(blob->section[i].bytes);
     char *memory = calloc(1, total);
@@ -60,19 +109,16 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .team_epoch = blob->team_epoch,
                                    .teams = blob->teams,
                                    .team_memory = blob->team_memory,
+                                   .heap_fits = blob->heap_fits,
                                    .amo_agent = blob->amo_agent,
                                    .nic_atomics = blob->nic_atomics,
                                    .node = blob->node,
                                    .node_pe = blob->node_pe,
                                    .sections = (uint32_t)blob->sections};
     memcpy(header.region_bytes, blob->region_bytes, sizeof header.region_bytes);
-    memcpy(header.hostname, blob->hostname, sizeof header.hostname);
-    memcpy(header.gpu, blob->gpu, sizeof header.gpu);
-    memcpy(header.socket_path, blob->socket_path, sizeof header.socket_path);
-    memcpy(header.collectives, blob->collectives, sizeof header.collectives);
-    memcpy(header.sentence, blob->sentence, sizeof header.sentence);
     memcpy(memory, &header, sizeof header);
-    size_t at = padded(sizeof header);
+    write_texts(memory + padded(sizeof header), list);
+    size_t at = padded(sizeof header) + text_bytes(list);
     for (int i = 0; i < blob->sections; i++) {
         struct packed_section section = {.bytes = blob->section[i].bytes};
         memcpy(section.name, blob->section[i].name, sizeof section.name);
@@ -114,6 +160,25 @@ static int parse_sections(int pe, const char *memory, size_t bytes, size_t at,
     return 0;
 }
 
+static void read_header(const struct packed_header *header, struct gpsh_peer_blob *out)
+{
+    out->status = header->status;
+    out->device_heap = header->device_heap;
+    out->pid = header->pid;
+    out->heap_at = header->heap_at;
+    out->static_id = header->static_id;
+    out->team_epoch = header->team_epoch;
+    out->teams = header->teams;
+    out->team_memory = header->team_memory;
+    out->heap_fits = header->heap_fits;
+    out->amo_agent = header->amo_agent;
+    out->nic_atomics = header->nic_atomics;
+    out->node = header->node;
+    out->node_pe = header->node_pe;
+    out->sections = (int)header->sections;
+    memcpy(out->region_bytes, header->region_bytes, sizeof out->region_bytes);
+}
+
 int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_peer_blob *out)
 {
     struct packed_header header;
@@ -146,36 +211,18 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                          "PE %d's connection data says it is number %" PRId32
                          " of a node that begins with PE %" PRId32,
                          pe, header.node_pe, header.node);
-    if (header.sections > GPSH_BLOB_SECTIONS ||
-        !memchr(header.hostname, '\0', sizeof header.hostname) ||
-        !memchr(header.gpu, '\0', sizeof header.gpu) ||
-        !memchr(header.socket_path, '\0', sizeof header.socket_path) ||
-        !memchr(header.collectives, '\0', sizeof header.collectives) ||
-        !memchr(header.sentence, '\0', sizeof header.sentence))
+    struct gpsh_peer_blob read = {.pe = pe};
+    struct text list[TEXTS];
+    texts(&read, list);
+    size_t at = padded(sizeof header);
+    size_t in_texts = read_texts((const char *)packed + at, bytes - at, list);
+    if (header.sections > GPSH_BLOB_SECTIONS || !in_texts)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d's connection data is damaged (%" PRIu32 " sections)", pe,
                          header.sections);
-    *out = (struct gpsh_peer_blob){.pe = pe,
-                                   .status = header.status,
-                                   .device_heap = header.device_heap,
-                                   .pid = header.pid,
-                                   .heap_at = header.heap_at,
-                                   .static_id = header.static_id,
-                                   .team_epoch = header.team_epoch,
-                                   .teams = header.teams,
-                                   .team_memory = header.team_memory,
-                                   .amo_agent = header.amo_agent,
-                                   .nic_atomics = header.nic_atomics,
-                                   .node = header.node,
-                                   .node_pe = header.node_pe,
-                                   .sections = (int)header.sections};
-    memcpy(out->region_bytes, header.region_bytes, sizeof out->region_bytes);
-    memcpy(out->hostname, header.hostname, sizeof out->hostname);
-    memcpy(out->gpu, header.gpu, sizeof out->gpu);
-    memcpy(out->socket_path, header.socket_path, sizeof out->socket_path);
-    memcpy(out->collectives, header.collectives, sizeof out->collectives);
-    memcpy(out->sentence, header.sentence, sizeof out->sentence);
-    return parse_sections(pe, packed, bytes, padded(sizeof header), out);
+    *out = read;
+    read_header(&header, out);
+    return parse_sections(pe, packed, bytes, at + in_texts, out);
 }
 
 const struct gpsh_blob_section *gpsh_peer_blob_find(const struct gpsh_peer_blob *blob,

@@ -11,7 +11,7 @@
 #include "core/config.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 9, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 10, GPSH_BLOB_SECTIONS = 8 };
 
 // Whether the PE has opened a NIC, and whether that executes atomics.
 enum gpsh_nic_atomics { GPSH_NIC_NONE, GPSH_NIC_ATOMICS, GPSH_NIC_NO_ATOMICS };
@@ -31,7 +31,8 @@ struct gpsh_peer_blob {
                       // in a file of its own
     int64_t team_epoch;
     uint64_t team_memory;
-    int32_t teams; // slots
+    uint64_t heap_fits; // of a heap that nobody gave a size: what the PE has room for; 0: given
+    int32_t teams;      // slots
     int32_t device_heap;
     int32_t pid;
     int32_t amo_agent;     // enum gpsh_amo_agent

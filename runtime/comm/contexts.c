@@ -41,7 +41,7 @@ static bool any_direct(void)
     return any;
 }
 
-static void survey_peers(void)
+void gpsh_contexts_survey(void)
 {
     gpsh_default_context.remote = false;
     gpsh_default_context.mixed = false;
@@ -302,7 +302,6 @@ int gpsh_contexts_init(void)
     gpsh_waiter_drive(gpsh_contexts_progress);
     gpsh_device_side_borrow(
         &(struct gpsh_channel_lender){take_channels, leave_channels, tell_sharing});
-    survey_peers();
     int status = allocate_reports(ctx);
     if (status < 0)
         return status;

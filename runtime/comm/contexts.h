@@ -8,6 +8,8 @@
 // Opens the default context, after the transports are connected; every wait drives the contexts
 // from then on.
 int gpsh_contexts_init(void);
+// Once it is settled who executes atomics: what of the default context's operations is inline.
+void gpsh_contexts_survey(void);
 void gpsh_contexts_finalize(void); // closes every context
 
 // `options`: enum gpushmem_ctx_option, checked. GPUSHMEM_ERR_NO_MEMORY.

@@ -10,8 +10,6 @@
 
 struct gpsh_net gpsh_net_state;
 
-enum reach { REACH_PROCESSOR = 1, REACH_NIC = 2 };
-
 static char why[160]; // the choice was made
 
 static bool has_nic(const struct gpsh_transport *t)
@@ -46,28 +44,16 @@ int gpsh_atomics_check(const struct gpsh_peer_blob *blob)
                      word_of((int32_t)gpsh_settings()->amo_agent));
 }
 
-// The first PE whose NIC executes no atomics, or -1.
-static int first_without(const struct gpsh_peer_blob *blobs)
+bool gpsh_atomics_need_agents(const struct gpsh_records *records)
 {
-    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
-        if (blobs[pe].nic_atomics == GPSH_NIC_NO_ATOMICS)
-            return pe;
-    return -1;
-}
-
-bool gpsh_atomics_need_agents(const struct gpsh_peer_blob *blobs)
-{
-    int without = first_without(blobs), wish = (int)gpsh_settings()->amo_agent;
-    bool any_nic = false;
-    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
-        any_nic |= blobs[pe].nic_atomics != GPSH_NIC_NONE;
+    int without = records->without_atomics, wish = (int)gpsh_settings()->amo_agent;
     why[0] = '\0';
     if (without >= 0)
         snprintf(why, sizeof why, "the NIC of PE %d on %.63s executes no atomics", without,
-                 blobs[without].hostname);
+                 gpsh_records_get(records, without).hostname);
     else if (wish == GPSH_AGENT_CPU)
         snprintf(why, sizeof why, "GPUSHMEM_AMO_AGENT=cpu");
-    return any_nic && wish != GPSH_AGENT_NIC && (without >= 0 || wish == GPSH_AGENT_CPU);
+    return records->any_nic && wish != GPSH_AGENT_NIC && (without >= 0 || wish == GPSH_AGENT_CPU);
 }
 
 int gpsh_atomics_serve(void)
@@ -94,16 +80,16 @@ static bool is_processors(int transport)
     return !has_nic(gpsh_net()->transports[transport]) || gpsh_net()->transports[transport]->agents;
 }
 
-uint32_t gpsh_atomics_reach(const struct gpsh_peer_blob *blobs)
+uint32_t gpsh_atomics_reach(const struct gpsh_records *records)
 {
-    uint32_t reach = REACH_PROCESSOR | REACH_NIC;
+    uint32_t reach = GPSH_COMMON_PROCESSOR | GPSH_COMMON_NIC;
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         if (!is_processors(gpsh_job()->peers[pe].data))
-            reach &= ~(uint32_t)REACH_PROCESSOR;
+            reach &= ~(uint32_t)GPSH_COMMON_PROCESSOR;
         if (gpsh_job()->peers[pe].amo < 0)
-            reach &= ~(uint32_t)REACH_NIC;
+            reach &= ~(uint32_t)GPSH_COMMON_NIC;
     }
-    return first_without(blobs) >= 0 ? reach & ~(uint32_t)REACH_NIC : reach;
+    return records->without_atomics >= 0 ? reach & ~(uint32_t)GPSH_COMMON_NIC : reach;
 }
 
 static int no_nic(const char *open_failures)
@@ -135,9 +121,9 @@ static void note_why(void)
 }
 
 // The processor if it reaches every PE, else the NIC, also towards PEs of this node.
-int gpsh_atomics_choose(uint32_t reach, const char *open_failures)
+int gpsh_atomics_choose(uint32_t common, const char *open_failures)
 {
-    bool processor = reach & REACH_PROCESSOR, nic = reach & REACH_NIC;
+    bool processor = common & GPSH_COMMON_PROCESSOR, nic = common & GPSH_COMMON_NIC;
     int wish = (int)gpsh_settings()->amo_agent;
     gpsh_net_state.cpu_atomics = wish == GPSH_AGENT_CPU || (wish == GPSH_AGENT_AUTO && processor);
     if (gpsh_net()->cpu_atomics && !processor)

@@ -4,7 +4,7 @@
 #ifndef GPSH_ATOMICS_H
 #define GPSH_ATOMICS_H
 
-#include "bootstrap/peer_blob.h"
+#include "connect/records.h"
 
 // What this PE's transports can do, and its GPUSHMEM_AMO_AGENT.
 void gpsh_atomics_offer(struct gpsh_peer_blob *blob);
@@ -12,12 +12,13 @@ void gpsh_atomics_offer(struct gpsh_peer_blob *blob);
 int gpsh_atomics_check(const struct gpsh_peer_blob *blob);
 // Whether agents have to execute the atomics that no mapping reaches: the same on all PEs. Then
 // this PE's transports have one, and describe themselves anew.
-bool gpsh_atomics_need_agents(const struct gpsh_peer_blob *blobs);
+bool gpsh_atomics_need_agents(const struct gpsh_records *records);
 int gpsh_atomics_serve(void);
-// When all PEs are connected. `reach` is what holds for every PE of gpsh_atomics_reach, and
-// `open_failures` the sentences of transports that could not be opened, or "".
-uint32_t gpsh_atomics_reach(const struct gpsh_peer_blob *blobs);
-int gpsh_atomics_choose(uint32_t reach, const char *open_failures);
+// When all PEs are connected: GPSH_COMMON_PROCESSOR and _NIC as far as this PE knows.
+uint32_t gpsh_atomics_reach(const struct gpsh_records *records);
+// `common` is what holds for every PE, and `open_failures` the sentences of transports that could
+// not be opened, or "".
+int gpsh_atomics_choose(uint32_t common, const char *open_failures);
 
 // What executes atomics on that PE: "processor", "agent", or a transport's name.
 const char *gpsh_atomics_agent(int pe);

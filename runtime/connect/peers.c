@@ -15,9 +15,9 @@
 
 #include "bootstrap/agree.h"
 #include "bootstrap/fd_exchange.h"
-#include "bootstrap/peer_blob.h"
 #include "connect/atomics.h"
 #include "connect/net.h"
+#include "connect/records.h"
 #include "core/config.h"
 #include "gpu/gpu.h"
 #include "job/failure.h"
@@ -36,18 +36,20 @@ enum { ABOUT_BYTES = 640, ATOMICS_BYTES = 224 };
 // What wiring up needs besides the state it fills.
 struct wiring {
     struct gpsh_fd_exchange exchange;
-    struct gpsh_peer_blob *blobs; // [n_pes]
-    void **packed;                // [n_pes] memory the blobs point into
-    char open_failures[400];      // sentences of transports that could not be opened
-    const char *collectives;      // GPUSHMEM_COLLECTIVES in full
-    char spared[64];              // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
-    bool apart;                   // PEs of this node do not reach each other's heaps
+    struct gpsh_records records;
+    const char *collectives; // GPUSHMEM_COLLECTIVES in full
+    char spared[64];         // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
+    int other_heap;          // first PE whose heap has not the size of this one's, -1: none
+    bool apart;              // PEs of this node do not reach each other's heaps
 };
 
-static void note_open_failure(struct wiring *w, const char *name)
+static char open_failures[400]; // sentences of transports that could not be opened
+static uint32_t reach;          // gpsh_peers_reach
+
+static void note_open_failure(const char *name)
 {
-    size_t used = strlen(w->open_failures);
-    snprintf(w->open_failures + used, sizeof w->open_failures - used, "%s%s", used ? "; " : "",
+    size_t used = strlen(open_failures);
+    snprintf(open_failures + used, sizeof open_failures - used, "%s%s", used ? "; " : "",
              gpsh_last_error());
     GPSH_LOG(INFO, "peers", "transport %s is not available: %s", name, gpsh_last_error());
 }
@@ -114,7 +116,7 @@ static void on_kernel_queue(void *arg, int index, int pe, const struct gpsh_kern
         kernel_queue_told(arg, index, pe, queue, why);
 }
 
-static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops)
+static int open_transport(const struct gpsh_transport_ops *ops)
 {
     int kernels = ops->kernel_queue && gpsh_settings()->device_post == GPSH_DEVICE_POST_NIC;
     struct gpsh_transport_env *env = &gpsh_net_state.envs[gpsh_net()->n_transports];
@@ -144,7 +146,7 @@ static int open_transport(struct wiring *w, const struct gpsh_transport_ops *ops
     }
     int status = ops->open(env, &gpsh_net_state.transports[gpsh_net()->n_transports]);
     if (status == GPUSHMEM_ERR_TRANSPORT || status == GPUSHMEM_ERR_UNSUPPORTED) {
-        note_open_failure(w, ops->name);
+        note_open_failure(ops->name);
         return 0;
     }
     if (status)
@@ -167,7 +169,7 @@ static int open_transports(struct wiring *w, const char *names, bool all)
         if (!ops) {
             gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %s%s%s", name,
                       GPSH_TRANSPORTS_SKIPPED[0] ? ": " : "", GPSH_TRANSPORTS_SKIPPED);
-            note_open_failure(w, name);
+            note_open_failure(name);
             continue;
         }
         if (gpsh_net()->n_transports == GPSH_MAX_TRANSPORTS)
@@ -177,14 +179,14 @@ static int open_transports(struct wiring *w, const char *names, bool all)
             snprintf(w->spared + used, sizeof w->spared - used, "%s%s", used ? "," : "", name);
             continue;
         }
-        int status = open_transport(w, ops);
+        int status = open_transport(ops);
         if (status)
             return status;
     }
     if (!gpsh_net()->n_transports)
         return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                          "GPUSHMEM_TRANSPORTS=%s: none is available here (%s)",
-                         gpsh_settings()->transports, w->open_failures);
+                         gpsh_settings()->transports, open_failures);
     return 0;
 }
 
@@ -223,6 +225,7 @@ static int publish(struct wiring *w, int my_status)
         .team_epoch = gpsh_settings()->team_epoch,
         .teams = (int32_t)gpsh_settings()->teams,
         .team_memory = gpsh_settings()->team_memory,
+        .heap_fits = gpsh_regions_heap_fits(),
     };
     for (int r = 0; r < GPSH_REGIONS; r++)
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
@@ -288,12 +291,6 @@ static int check_blob(const struct wiring *w, const struct gpsh_peer_blob *blob)
         status = gpsh_atomics_check(blob);
     if (status)
         return status;
-    uint64_t mine = gpsh_regions_get(GPSH_HEAP).bytes;
-    if (blob->region_bytes[GPSH_HEAP] != mine)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d has a heap of %" PRIu64 " bytes, this PE of %" PRIu64 "; set "
-                         "GPUSHMEM_HEAP_SIZE and GPUSHMEM_HUGE_PAGES alike for all PEs",
-                         blob->pe, blob->region_bytes[GPSH_HEAP], mine);
     if (blob->region_bytes[GPSH_CONTROL] != gpsh_regions_get(GPSH_CONTROL).bytes)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d has a control region of another size: start all PEs with the same "
@@ -308,49 +305,66 @@ static int check_blob(const struct wiring *w, const struct gpsh_peer_blob *blob)
     return 0;
 }
 
-static int first_of_gpu(const struct gpsh_peer_blob *blobs, int pe)
+static int first_of_gpu(const struct wiring *w, const struct gpsh_peer_blob *blob)
 {
-    int first = 0;
-    while (first < pe && (blobs[first].node != blobs[pe].node || !blobs[pe].gpu[0] ||
-                          strcmp(blobs[first].gpu, blobs[pe].gpu) != 0))
+    int first = blob->gpu[0] ? blob->node : blob->pe;
+    while (first < blob->pe && (gpsh_job()->peers[first].node != blob->node ||
+                                strcmp(gpsh_records_get(&w->records, first).gpu, blob->gpu) != 0))
         first++;
     return first;
 }
 
-static int collect(struct wiring *w)
+static int take_record(void *arg, const struct gpsh_peer_blob *blob)
 {
-    for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
-        size_t bytes = 0;
-        free(w->packed[pe]);
-        w->packed[pe] = NULL;
-        int status = gpsh_bootstrap_get(gpsh_job()->boot, pe, &w->packed[pe], &bytes);
-        if (!status)
-            status = gpsh_peer_blob_parse(pe, w->packed[pe], bytes, &w->blobs[pe]);
-        if (!status)
-            status = check_blob(w, &w->blobs[pe]);
-        if (status)
-            return status;
-        gpsh_job()->peers[pe].node = w->blobs[pe].node;
-        gpsh_job()->peers[pe].node_pe = w->blobs[pe].node_pe;
-        gpsh_job()->peers[pe].gpu_pe = first_of_gpu(w->blobs, pe);
-    }
+    struct wiring *w = arg;
+    struct gpsh_peer *peer = &gpsh_job()->peers[blob->pe];
+    int status = check_blob(w, blob);
+    if (status)
+        return status;
+    peer->node = blob->node;
+    peer->node_pe = blob->node_pe;
+    peer->gpu_pe = first_of_gpu(w, blob);
+    if (w->other_heap < 0 && blob->region_bytes[GPSH_HEAP] != gpsh_regions_get(GPSH_HEAP).bytes)
+        w->other_heap = blob->pe;
     return 0;
 }
 
-// The same offset is the same variable only in processes of one program. All PEs compare the same
-// data, and decide alike.
+// Sizes that nobody has chosen are settled by all; others have to be alike. No PE goes on where
+// another one stops: what is compared is the same on all, and if they differ, each finds one that
+// has another size.
+static int check_heaps(const struct wiring *w)
+{
+    const struct gpsh_records *r = &w->records;
+    if (r->least_heap >= 0 &&
+        gpsh_regions_heap_settle(gpsh_records_get(r, r->least_heap).heap_fits,
+                                 gpsh_records_get(r, r->most_heap).heap_fits, r->least_heap))
+        return GPSH_PEERS_ANEW;
+    if (w->other_heap < 0)
+        return 0;
+    return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                     "PE %d has a heap of %" PRIu64 " bytes, this PE of %zu; set "
+                     "GPUSHMEM_HEAP_SIZE and GPUSHMEM_HUGE_PAGES alike for all PEs",
+                     w->other_heap, gpsh_records_get(r, w->other_heap).region_bytes[GPSH_HEAP],
+                     gpsh_regions_get(GPSH_HEAP).bytes);
+}
+
+static int collect(struct wiring *w)
+{
+    w->other_heap = -1;
+    int status = gpsh_records_read(&w->records, gpsh_job()->boot, take_record, w);
+    return status ? status : check_heaps(w);
+}
+
+// The same offset is the same variable only in processes of one program.
 static void settle_static(const struct wiring *w)
 {
-    char why[256] = "";
-    const struct gpsh_peer_blob *first = &w->blobs[0];
-    for (int pe = 0; pe < gpsh_job()->n_pes && !why[0]; pe++) {
-        const struct gpsh_peer_blob *theirs = &w->blobs[pe];
-        if (!theirs->static_id)
-            snprintf(why, sizeof why, "PE %d does not share it: %.200s", pe, theirs->sentence);
-        else if (theirs->static_id != first->static_id ||
-                 theirs->region_bytes[GPSH_STATIC] != first->region_bytes[GPSH_STATIC])
-            snprintf(why, sizeof why, "PE %d runs another program than PE 0", pe);
-    }
+    char why[320] = "";
+    int pe = w->records.other_static;
+    const struct gpsh_peer_blob theirs = gpsh_records_get(&w->records, pe < 0 ? 0 : pe);
+    if (pe >= 0 && !theirs.static_id)
+        snprintf(why, sizeof why, "PE %d does not share it: %.200s", pe, theirs.sentence);
+    else if (pe >= 0)
+        snprintf(why, sizeof why, "PE %d runs another program than PE 0", pe);
     gpsh_regions_use_static(why[0] ? why : NULL);
 }
 
@@ -359,7 +373,7 @@ static int map_peer(void *arg, int index, const struct gpsh_fd_set *set)
     const struct wiring *w = arg;
     int pe = gpsh_job()->boot->node_pes[index];
     gpsh_job()->peers[pe].pid = set->pid ? set->pid : gpsh_bootstrap_pid_of(gpsh_job()->boot, pe);
-    return gpsh_regions_map_peer(pe, set, w->blobs[pe].heap_at);
+    return gpsh_regions_map_peer(pe, set, gpsh_records_get(&w->records, pe).heap_at);
 }
 
 static int map_node(struct wiring *w)
@@ -367,17 +381,24 @@ static int map_node(struct wiring *w)
     const struct gpsh_bootstrap *b = gpsh_job()->boot;
     int n = b->node_n_pes;
     const char **paths = calloc((size_t)n, sizeof *paths);
-    if (!paths)
+    char(*sockets)[GPSH_FD_PATH_BYTES] = calloc((size_t)n, sizeof *sockets);
+    if (!paths || !sockets) {
+        free(paths);
+        free(sockets);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
+    }
     for (int i = 0; i < n; i++) {
+        const struct gpsh_peer_blob theirs = gpsh_records_get(&w->records, b->node_pes[i]);
         gpsh_job()->peers[b->node_pes[i]].same_node = true;
-        paths[i] = w->blobs[b->node_pes[i]].socket_path;
+        memcpy(sockets[i], theirs.socket_path, sizeof sockets[i]);
+        paths[i] = sockets[i];
     }
     struct gpsh_fd_set mine = gpsh_regions_fds();
     int status = gpsh_regions_map_self();
     if (!status)
         status = gpsh_fd_exchange_run(&w->exchange, gpsh_job()->my_pe, b->node_pes, paths, n, &mine,
                                       map_peer, w, GPSH_FD_EXCHANGE_MS);
+    free(sockets);
     free(paths);
     return status;
 }
@@ -394,17 +415,13 @@ static int open_spared(struct wiring *w, bool all)
     return opened ? opened : status;
 }
 
-// Whether one way to other nodes is open on every PE: all read the same, and decide alike.
+// Whether one way to other nodes is open on every PE.
 static bool has_common_way(const struct wiring *w)
 {
-    for (int i = 0; gpsh_transports[i]; i++) {
-        bool common = gpsh_transports[i]->caps & GPSH_CAP_REMOTE_NODE;
-        for (int pe = 0; pe < gpsh_job()->n_pes && common; pe++)
-            common = gpsh_peer_blob_find(&w->blobs[pe], gpsh_transports[i]->name);
-        if (common)
-            return true;
-    }
-    return false;
+    bool common = false;
+    for (int i = 0; gpsh_transports[i]; i++)
+        common |= gpsh_transports[i]->caps & GPSH_CAP_REMOTE_NODE && w->records.ways >> i & 1;
+    return common;
 }
 
 // GPUs of one node may not reach each other's memory. If that is so anywhere in the job, a
@@ -443,8 +460,9 @@ static int serve_atomics(struct wiring *w, int my_status)
 // why: what the transport between nodes says of that PE, or "".
 static int unreachable(const struct wiring *w, int pe, const char *why)
 {
-    const struct gpsh_peer_blob *theirs = &w->blobs[pe];
-    const char *open = w->open_failures[0] ? " (" : "", *close = w->open_failures[0] ? ")" : "";
+    const struct gpsh_peer_blob mine = gpsh_records_get(&w->records, gpsh_job()->my_pe),
+                                theirs = gpsh_records_get(&w->records, pe);
+    const char *open = open_failures[0] ? " (" : "", *close = open_failures[0] ? ")" : "";
     if (gpsh_job()->peers[pe].same_node && gpsh_heap()->device)
         return gpsh_fail(
             GPUSHMEM_ERR_UNREACHABLE,
@@ -452,16 +470,14 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
             "GPUSHMEM_TRANSPORTS=%s%s%.80s%s. It takes peer access (nvidia-smi topo -p2p rw), "
             "verbs and an RDMA "
             "device, or GPUSHMEM_HEAP_KIND=host",
-            gpsh_job()->my_pe, w->blobs[gpsh_job()->my_pe].gpu, pe, theirs->gpu,
-            gpsh_job()->peers[pe].reason, gpsh_settings()->transports, open, w->open_failures,
-            close);
+            gpsh_job()->my_pe, mine.gpu, pe, theirs.gpu, gpsh_job()->peers[pe].reason,
+            gpsh_settings()->transports, open, open_failures, close);
     if (why[0])
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
     return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
                      "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
                      "other nodes need ofi, or verbs and an RDMA device",
-                     pe, theirs->hostname, gpsh_settings()->transports, open, w->open_failures,
-                     close);
+                     pe, theirs.hostname, gpsh_settings()->transports, open, open_failures, close);
 }
 
 // First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one
@@ -469,12 +485,13 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
 static int connect_peer(struct wiring *w, int pe)
 {
     struct gpsh_peer *peer = &gpsh_job()->peers[pe];
+    const struct gpsh_peer_blob blob = gpsh_records_get(&w->records, pe);
     int nic = -1;
     char why[GPSH_ERROR_BYTES] = "";
     peer->data = peer->amo = -1;
     for (int i = 0; i < gpsh_net()->n_transports; i++) {
         struct gpsh_transport *t = gpsh_net()->transports[i];
-        const struct gpsh_blob_section *section = gpsh_peer_blob_find(&w->blobs[pe], t->ops->name);
+        const struct gpsh_blob_section *section = gpsh_peer_blob_find(&blob, t->ops->name);
         if (!section)
             continue;
         int status = t->ops->connect(t, pe, section->data, section->bytes);
@@ -574,47 +591,51 @@ static void log_choices(void)
     }
 }
 
-static int wire(struct wiring *w, int my_status)
+// From the memory of the node's PEs to all PEs. What fails here is this PE's own trouble, and told
+// to the others later.
+static int connect_all(struct wiring *w, int status)
 {
-    w->blobs = calloc((size_t)gpsh_job()->n_pes, sizeof *w->blobs);
-    w->packed = calloc((size_t)gpsh_job()->n_pes, sizeof *w->packed);
-    if (!w->blobs || !w->packed)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the connection data of %d PEs",
-                         gpsh_job()->n_pes);
+    for (int pe = 0; pe < gpsh_job()->n_pes && !status; pe++)
+        status = connect_peer(w, pe);
+    if (!status && gpsh_settings()->connect == CONNECT_AT_INIT)
+        status = establish_all();
+    reach = status ? 0 : gpsh_atomics_reach(&w->records);
+    return status;
+}
+
+// Returns what all PEs know of; *mine is what the others have to be told.
+static int wire(struct wiring *w, int my_status, int *mine)
+{
+    int status = gpsh_records_open(&w->records, gpsh_job()->n_pes);
+    if (status)
+        return status;
     w->exchange.socket = -1;
     if (!my_status)
         my_status = gpsh_fd_exchange_open(&w->exchange, gpsh_job()->boot, gpsh_job()->generation);
     if (!my_status)
         my_status = open_transports(w, gpsh_settings()->transports, false);
-    int status = publish(w, my_status);
+    status = publish(w, my_status);
     if (my_status)
         return my_status;
     if (!status)
         status = collect(w);
-    if (status)
-        return status; // all PEs see what is wrong with the blobs
-    status = open_common_way(w);
+    if (!status)
+        status = open_common_way(w);
     if (status)
         return status;
     settle_static(w);
-    status = map_node(w);
+    *mine = map_node(w);
     if (gpsh_heap()->device && is_whole_job_here() && gpsh_job()->n_pes > 1) {
-        status = open_for_gpus(w, status);
+        status = open_for_gpus(w, *mine);
         if (!status && w->apart)
             status = open_common_way(w);
         if (status)
             return status; // everybody's
     }
-    if (gpsh_atomics_need_agents(w->blobs))
-        status = serve_atomics(w, status);
-    for (int pe = 0; pe < gpsh_job()->n_pes && !status; pe++)
-        status = connect_peer(w, pe);
-    if (!status && gpsh_settings()->connect == CONNECT_AT_INIT)
-        status = establish_all();
-    uint32_t reach = 0;
-    status =
-        gpsh_agree(gpsh_job()->boot, status, status ? 0 : gpsh_atomics_reach(w->blobs), &reach);
-    return status ? status : gpsh_atomics_choose(reach, w->open_failures);
+    if (gpsh_atomics_need_agents(&w->records))
+        *mine = serve_atomics(w, *mine);
+    *mine = connect_all(w, *mine);
+    return 0;
 }
 
 // Against a loss that the launcher's thread tells while the transports are closed.
@@ -654,20 +675,32 @@ static bool must_flush(void)
     return must || (nic && gpsh_gpu_needs_flush());
 }
 
-int gpsh_peers_connect(int my_status, const char *collectives)
+int gpsh_peers_connect(int my_status, const char *collectives, int *mine)
 {
     struct wiring w = {.collectives = collectives};
-    int status = wire(&w, my_status);
+    open_failures[0] = '\0';
+    *mine = 0;
+    int status = wire(&w, my_status, mine);
     gpsh_fd_exchange_close(&w.exchange);
-    for (int pe = 0; w.packed && pe < gpsh_job()->n_pes; pe++)
-        free(w.packed[pe]);
-    free(w.packed);
-    free(w.blobs);
-    if (status)
+    gpsh_records_close(&w.records);
+    if (status || *mine)
         return status;
     fill_direct();
     set_wired(gpsh_net()->n_transports);
     gpsh_failure_observe(tell_transports);
+    return 0;
+}
+
+uint32_t gpsh_peers_reach(void)
+{
+    return reach;
+}
+
+int gpsh_peers_settle(uint32_t common)
+{
+    int status = gpsh_atomics_choose(common, open_failures);
+    if (status)
+        return status;
     log_choices();
     gpsh_heap_flush_writes(gpsh_heap()->device && must_flush());
     return 0;

@@ -5,12 +5,20 @@
 #define GPSH_PEERS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-// Collective. Needs gpsh_job()->boot, gpsh_settings() and this PE's regions. If any PE fails, every
-// PE fails with its sentence. my_status < 0: this PE failed before; it takes part only to tell the
-// others (its last error sentence goes along). `collectives`: how this PE carries out collectives,
-// which is the same text on all PEs.
-int gpsh_peers_connect(int my_status, const char *collectives);
+enum { GPSH_PEERS_ANEW = 1 };
+
+// Collective. Needs gpsh_job()->boot, gpsh_settings() and this PE's regions. my_status < 0: this PE
+// failed before; it takes part only to tell the others (its last error sentence goes along).
+// `collectives`: how this PE carries out collectives, which is the same text on all PEs. Returns 0,
+// or what all PEs know of and fail with; or GPSH_PEERS_ANEW on all of them: disconnect, destroy the
+// regions, create them, and call again. With 0, *mine is 0, or this PE's own trouble, which the
+// others have to be told: the sentence is set.
+int gpsh_peers_connect(int my_status, const char *collectives, int *mine);
+// Bits of enum gpsh_common, for all to agree on; then what is common to all.
+uint32_t gpsh_peers_reach(void);
+int gpsh_peers_settle(uint32_t common);
 void gpsh_peers_disconnect(void);
 // The process of that PE has ended, in order or not: what the transports still have under way to it
 // fails, without waiting until the network has found out. Any thread, any time.

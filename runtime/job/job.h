@@ -48,7 +48,10 @@ enum gpsh_common {
     GPSH_COMMON_GROWTH = 1 << 1, // the heap has room to grow
     GPSH_COMMON_CORES = 1 << 2,  // PEs have a core each
     GPSH_COMMON_TRACE = 1 << 3,
-    GPSH_COMMON_TEAMS = 1 << 4 // the first of enum gpsh_team_reach (comm/team.h)
+    GPSH_COMMON_TEAMS = 1 << 4, // the first of enum gpsh_team_reach (comm/team.h)
+    // Who executes atomics for every PE (connect/atomics.c)
+    GPSH_COMMON_PROCESSOR = 1 << 28,
+    GPSH_COMMON_NIC = 1 << 29,
 };
 
 struct gpsh_job {

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bootstrap/agree.h"
 #include "core/config.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
@@ -50,28 +49,48 @@ static int choose_kind(void)
     return 0;
 }
 
-// A standard size (nobody has set GPUSHMEM_HEAP_SIZE) is smaller on all PEs where one of them has
-// no room for it. Failed PEs take part, too: the others wait for them.
-static int settle_heap_size(int my_status)
+// Of a heap to which nobody gave a size.
+static struct {
+    uint64_t standard;
+    bool agreed; // the size that comes is that of all PEs
+    bool told;
+} fit;
+
+static void fit_heap_size(void)
 {
-    uint64_t standard = gpsh_settings()->heap_size, mine = UINT64_MAX, least;
-    int node_pes = gpsh_job()->boot->node_n_pes, whose;
+    int node_pes = gpsh_job()->boot->node_n_pes;
+    bool agreed = fit.agreed;
+    fit.agreed = false;
+    if (agreed)
+        return;
+    fit.told = false;
+    fit.standard = gpsh_settings()->heap_size;
+    if (gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE"))
+        return;
+    gpsh_settings_fit_heap(gpsh_heap_size_fitting(
+        fit.standard, gpsh_heap_reserved(gpsh_settings()),
+        gpsh_heap()->device ? gpsh_gpu_room(node_pes) : gpsh_memory_limit() / (uint64_t)node_pes));
+}
+
+uint64_t gpsh_regions_heap_fits(void)
+{
+    return gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE") ? 0 : gpsh_settings()->heap_size;
+}
+
+bool gpsh_regions_heap_settle(uint64_t least, uint64_t most, int whose)
+{
     bool given = gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE");
-    if (!given && !my_status)
-        mine =
-            gpsh_heap_size_fitting(standard, gpsh_heap_reserved(gpsh_settings()),
-                                   gpsh_heap()->device ? gpsh_gpu_room(node_pes)
-                                                       : gpsh_memory_limit() / (uint64_t)node_pes);
-    int status = gpsh_agree_least(gpsh_job()->boot, mine, &least, &whose);
-    if (status || given || least >= standard)
-        return status;
-    gpsh_settings_fit_heap(least);
-    if (gpsh_job()->my_pe == 0)
+    fit.agreed = most > least;
+    if (fit.agreed && !given)
+        gpsh_settings_fit_heap(least);
+    if (gpsh_job()->my_pe == 0 && !given && !fit.told && least < fit.standard) {
+        fit.told = true;
         GPSH_LOG(WARN, "heap",
                  "each PE's heap has %lluM instead of the %lluM that are the default: PE %d has no "
                  "room for more; set GPUSHMEM_HEAP_SIZE to choose the size",
-                 (unsigned long long)least >> 20, (unsigned long long)standard >> 20, whose);
-    return 0;
+                 (unsigned long long)least >> 20, (unsigned long long)fit.standard >> 20, whose);
+    }
+    return fit.agreed;
 }
 
 // A further page of 1G for the library's part would be too much to ask: there it is within the
@@ -133,16 +152,6 @@ static uint64_t heap_room(uint64_t bytes)
     return gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE") || share / 2 < bytes ? bytes : share / 2;
 }
 
-static int choose_kind_and_size(void)
-{
-    char why[512];
-    int status = choose_kind();
-    if (status)
-        snprintf(why, sizeof why, "%s", gpsh_last_error());
-    int settled = settle_heap_size(status);
-    return status ? gpsh_fail(status, "%s", why) : settled;
-}
-
 // The library's words in the control region.
 static uint64_t control_words(void)
 {
@@ -170,9 +179,10 @@ static uint64_t control_bytes(void)
 static int create_heap(void)
 {
     const struct gpsh_settings *s = gpsh_settings();
-    int status = choose_kind_and_size();
+    int status = choose_kind();
     if (status)
         return status;
+    fit_heap_size();
     struct gpsh_symmetric *region = &regions[GPSH_HEAP];
     uint64_t bytes = heap_bytes(), room = heap_room(bytes);
     status = gpsh_heap()->device

@@ -70,8 +70,15 @@ const char *gpsh_regions_pci(void);
 uint64_t gpsh_regions_alignment(void);
 const char *gpsh_regions_pages(void); // page kind of the heap, one phrase
 
-// How large the heap is if nobody chose its size.
+// How large the heap is if nobody chose its size: the standard one, or what this PE has room for if
+// that is less. The PEs tell each other; if they differ, all begin anew with the smallest.
 
+// What this PE has chosen so; 0: somebody has chosen.
+uint64_t gpsh_regions_heap_fits(void);
+// `least` and `most` are what PEs have chosen so, and `whose` is the first with the least. True:
+// the regions are to be destroyed and created again, which now takes that size. PE 0 says what
+// there is.
+bool gpsh_regions_heap_settle(uint64_t least, uint64_t most, int whose);
 // Bytes: `standard` if that and `reserved`, which is the library's, fit into `room`: what a PE may
 // have of its node's memory or of its GPU's. Else half of the room, for the program needs memory
 // too, or what `reserved` leaves of it: in whole MiB, and at least one, which is the smallest heap

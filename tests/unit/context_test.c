@@ -139,7 +139,8 @@ static void begin_with(int transports, bool mixed)
     gpsh_heap_state.mapped[GPSH_HEAP] = heap_map;
     gpsh_heap_state.mapped[GPSH_CONTROL] = control_map;
     gpsh_heap_state.base = heap;
-    gpsh_heap_state.user_bytes = gpsh_heap_state.first_bytes = gpsh_heap_state.bytes = sizeof heap;
+    gpsh_heap_state.bytes = sizeof heap;
+    gpsh_heap_state.user_bytes = gpsh_heap_state.first_bytes = sizeof heap;
     gpsh_net_state.cpu_atomics = false;
     gpsh_net_state.transports[0] = &transport;
     gpsh_net_state.transports[1] = &second;
@@ -149,6 +150,7 @@ static void begin_with(int transports, bool mixed)
     gpsh_settings_state.proxy_threads = 1;
     gpsh_job_state.n_pes = PES;
     cr_assert_eq(gpsh_contexts_init(), 0);
+    gpsh_contexts_survey();
 }
 
 // PE 0 of three. PE 2 is reached by stores if `mixed`, its atomics by the transport all the same.
@@ -507,8 +509,8 @@ Test(context, quiet__many_pes__looks_only_at_those_posted_to)
         post_far_apart();
         cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
         cr_assert_eq(channel->pending, 0);
-        cr_assert_eq(channel->flows[0].completed, 2 * round);
-        cr_assert_eq(channel->flows[MANY - 1].completed, 2 * round);
+        cr_assert_eq(channel->flows[0].completed, 2u * (unsigned)round);
+        cr_assert_eq(channel->flows[MANY - 1].completed, 2u * (unsigned)round);
         cr_assert_eq(channel->first_listed, 0, "what is complete is not looked at again");
     }
 }

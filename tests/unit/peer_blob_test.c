@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // memmem
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,5 +91,38 @@ Test(peer_blob, lying_section_length__is_an_error)
         memcpy(section + 16, &lies[i], 8);
         cr_expect_eq(gpsh_peer_blob_parse(3, packed, bytes, &out), GPUSHMEM_ERR_PEER_DATA);
     }
+    free(packed);
+}
+
+// What a PE says in a job of one GPU-less host, without the data of transports.
+Test(peer_blob, packed__short_texts_take_little)
+{
+    struct gpsh_peer_blob blob = sample(), out;
+    void *packed;
+    size_t bytes;
+    blob.sections = 0;
+    snprintf(blob.collectives, sizeof blob.collectives,
+             "packets=131072,copies=4194304,blocks=16,nodes=1,round=64");
+    cr_assert_eq(gpsh_peer_blob_pack(&blob, &packed, &bytes), 0);
+    cr_expect_leq(bytes, 208, "%zu bytes", bytes);
+    cr_assert_eq(gpsh_peer_blob_parse(3, packed, bytes, &out), 0, "%s", gpsh_last_error());
+    cr_expect_str_eq(out.collectives, blob.collectives);
+    cr_expect_str_eq(out.socket_path, "/tmp/x");
+    free(packed);
+}
+
+// As long as they may be, and one that is longer than it may.
+Test(peer_blob, texts__cut_where_their_room_ends)
+{
+    struct gpsh_peer_blob blob = sample(), out;
+    void *packed;
+    size_t bytes;
+    memset(blob.sentence, 's', sizeof blob.sentence);
+    memset(blob.hostname, 'h', sizeof blob.hostname - 1);
+    cr_assert_eq(gpsh_peer_blob_pack(&blob, &packed, &bytes), 0);
+    cr_assert_eq(gpsh_peer_blob_parse(3, packed, bytes, &out), 0, "%s", gpsh_last_error());
+    cr_expect_eq(strlen(out.sentence), sizeof out.sentence - 1);
+    cr_expect_str_eq(out.hostname, blob.hostname);
+    cr_expect(gpsh_peer_blob_find(&out, "verbs"));
     free(packed);
 }
