@@ -105,6 +105,17 @@ GPUSHMEM_API int gpushmem_team_destroy(gpushmem_team_t team);
 // members before it happen before those after it, puts are completed by gpushmem_quiet.
 GPUSHMEM_API int gpushmem_team_sync(gpushmem_team_t team);
 
+// Connects this PE with all members now, for all its contexts, kernels and streams, rather than
+// with each at the first operation to it: for programs that want no operation to take longer than
+// the next one. Local: the members need not call, and may compute. Does nothing where connections
+// need not be made (mapped memory), or stand. Completes and orders nothing. Any thread. If
+// GPUSHMEM_VERBS_QUEUE_ PAIRS allows fewer queue pairs than that takes, those made first are closed
+// again for the later ones.
+//   GPUSHMEM_ERR_PE_FAILED  a member was lost, or does not answer
+//   GPUSHMEM_ERR_TRANSPORT  a connection cannot be made: the sentence says what the NIC lacks
+//   GPUSHMEM_ERR_TIMEOUT    not within GPUSHMEM_WAIT_TIMEOUT_MS
+GPUSHMEM_API int gpushmem_connect(gpushmem_team_t team);
+
 // How many PEs of the job were lost (GPUSHMEM_ON_PE_FAILURE=notify), as far as this PE knows; the
 // first `most` of them, in ascending order, go to pes[]. Local. A negative code on failure.
 GPUSHMEM_API int gpushmem_failed_pes(int *pes, int most);

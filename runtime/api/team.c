@@ -8,8 +8,10 @@
 #include "api/argument.h"
 #include "comm/team_exchange.h"
 #include "comm/team_split.h"
+#include "connect/peers.h"
 #include "core/hash.h"
 #include "job/job.h"
+#include "progress/waiter.h"
 
 // ---- Queries ----
 
@@ -100,6 +102,37 @@ int gpushmem_failed_pes(int *pes, int most)
         n++;
     }
     return n;
+}
+
+// ---- Connections ----
+
+static void about_connecting(const void *pe, char *text, size_t bytes)
+{
+    snprintf(text, bytes, " for a connection to PE %d", *(const int *)pe);
+}
+
+// All are begun before any is waited for. A wait that is given up leaves nothing to undo: the
+// connections may still come.
+int gpushmem_connect(gpushmem_team_t handle)
+{
+    struct gpsh_team *team;
+    int status = gpsh_check_team(__func__, handle, &team), pe = 0;
+    if (status)
+        return status;
+    GPSH_WAIT(waiter, __func__);
+    waiter.about = about_connecting;
+    waiter.subject = &pe;
+    waiter.looks = true; // each connection fails with its PE
+    for (int rank = 0; rank < team->n && status >= 0; rank++)
+        status = gpsh_peer_establish(team->pes[rank], true);
+    for (int rank = 0; rank < team->n && status >= 0;) {
+        pe = team->pes[rank];
+        status = gpsh_peer_establish(pe, false);
+        rank += status > 0;
+        if (!status)
+            status = gpsh_waiter_step(&waiter);
+    }
+    return status < 0 ? status : 0;
 }
 
 // ---- Splits ----

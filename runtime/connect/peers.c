@@ -517,26 +517,32 @@ static bool uses(const struct gpsh_peer *peer, int transport)
     return peer->data == transport || peer->amo == transport;
 }
 
+int gpsh_peer_establish(int pe, bool begin)
+{
+    int all = 1;
+    for (int i = 0; i < gpsh_net()->n_transports && all >= 0; i++) {
+        struct gpsh_transport *t = gpsh_net()->transports[i];
+        if (!t->ops->establish || !uses(&gpsh_job()->peers[pe], i))
+            continue;
+        int stands = t->ops->establish(t, pe, begin);
+        all = stands < all ? stands : all;
+    }
+    return all;
+}
+
 // GPUSHMEM_CONNECT=init. All are begun before any is waited for.
 static int establish_all(void)
 {
     const struct timespec nap = {.tv_nsec = 100000};
-    int n_pes = gpsh_job()->n_pes, n = n_pes * gpsh_net()->n_transports, left;
-    do {
-        left = 0;
-        for (int i = 0; i < n; i++) {
-            struct gpsh_transport *t = gpsh_net()->transports[i / n_pes];
-            if (!t->ops->establish || !uses(&gpsh_job()->peers[i % n_pes], i / n_pes))
-                continue;
-            int status = t->ops->establish(t, i % n_pes);
-            if (status < 0)
-                return status;
-            left += status == 0;
-        }
-        if (left)
+    int status = 0, n_pes = gpsh_job()->n_pes;
+    for (int pe = 0; pe < n_pes && status >= 0; pe++)
+        status = gpsh_peer_establish(pe, true);
+    for (int pe = 0; pe < n_pes && status >= 0; pe += status) {
+        status = gpsh_peer_establish(pe, false);
+        if (!status)
             nanosleep(&nap, NULL);
-    } while (left);
-    return 0;
+    }
+    return status < 0 ? status : 0;
 }
 
 static void fill_direct(void)

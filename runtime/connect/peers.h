@@ -4,6 +4,7 @@
 #ifndef GPSH_PEERS_H
 #define GPSH_PEERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ int gpsh_peers_connect(int my_status, const char *collectives, int *mine);
 uint32_t gpsh_peers_reach(void);
 int gpsh_peers_settle(uint32_t common);
 void gpsh_peers_disconnect(void);
+// Makes what connections to that PE a transport has left to the first operations. The first call
+// with `begin`; then call it until it returns 1, or a negative status. Any thread.
+int gpsh_peer_establish(int pe, bool begin);
 // The process of that PE has ended, in order or not: what the transports still have under way to it
 // fails, without waiting until the network has found out. Any thread, any time.
 void gpsh_peers_gone(int pe);

@@ -324,10 +324,11 @@ struct gpsh_transport_ops {
     // another negative status if the data is bad.
     int (*connect)(struct gpsh_transport *self, int pe, const void *blob, size_t bytes);
     // A transport may leave it to the first operation to make the connection that `connect` has
-    // checked. This makes it now, on all channels towards `pe`: 1 when they stand, 0 while they are
-    // being made (call it again; other PEs can be begun meanwhile), or a negative status. The
-    // peer's program need not do anything. NULL: nothing is left to make.
-    int (*establish)(struct gpsh_transport *self, int pe);
+    // checked. This makes it now, on all channels towards `pe`: begun by the first call, with
+    // `begin`; further calls return 1 when each of them has stood, 0 while one is being made (other
+    // PEs can be begun meanwhile), or a negative status. The peer's program need not do anything.
+    // Any thread. NULL: nothing is left to make.
+    int (*establish)(struct gpsh_transport *self, int pe, bool begin);
     // One line about how `pe` is reached ("rxe0:1 10.1.0.1 -> 10.1.0.2, mtu 4096"), for the log
     // and `gpushmem info`.
     void (*explain)(struct gpsh_transport *self, int pe, char *line, size_t bytes);

@@ -239,7 +239,8 @@ static int refused(const struct verbs_flow *flow)
     return gpsh_fail(flow->link.code, "%s", flow->link.why);
 }
 
-static int verbs_establish(struct gpsh_transport *self, int pe)
+// With a budget of queue pairs those that stood first may have been closed for the later ones.
+static int verbs_establish(struct gpsh_transport *self, int pe, bool begin)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     bool all = true;
@@ -247,10 +248,16 @@ static int verbs_establish(struct gpsh_transport *self, int pe)
         struct verbs_flow *flow = gpsh_verbs_flow_get(&verbs->channels[c], pe);
         if (!flow)
             return gpsh_last_error_code();
+        if (begin)
+            atomic_store(&flow->wanted, true);
+        if (verbs_is_up(flow))
+            atomic_store(&flow->wanted, false);
+        if (!atomic_load(&flow->wanted))
+            continue;
         gpsh_verbs_handshake_ask(flow);
         if (atomic_load(&flow->state) == VERBS_REFUSED)
             return refused(flow);
-        all &= verbs_is_up(flow);
+        all = false;
     }
     return all;
 }

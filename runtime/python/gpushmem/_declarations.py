@@ -77,6 +77,7 @@ WORDS | int gpushmem_NAME_{wait_until,test}_some_status(const volatile TYPE *var
 - | int gpushmem_team_survivors(gpushmem_team_t parent, CONFIG, gpushmem_team_t *new_team)
 - | int gpushmem_team_destroy(gpushmem_team_t team)
 - | int gpushmem_team_sync(gpushmem_team_t team)
+- | int gpushmem_connect(gpushmem_team_t team)
 - | int gpushmem_failed_pes(int *pes, int most)
 - | void *gpushmem_team_ptr(gpushmem_team_t team, const void *sym, int pe)
 - | int gpushmem_barrier(gpushmem_team_t team)

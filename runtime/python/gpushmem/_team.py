@@ -69,6 +69,10 @@ class Team:
         _job.check()
         call(lib.team_sync, self.handle)
 
+    def connect(self) -> None:
+        """Connects this PE with all members now, not at the first operation to each. Local."""
+        call(lib.connect, self.handle)
+
     def barrier(self) -> None:
         """quiet, then sync."""
         _job.check()

@@ -156,6 +156,7 @@ static void up(struct verbs_flow *flow)
     ups_add(flow->channel->verbs->handshakes, flow);
     atomic_store(&flow->used, 1 + atomic_fetch_add(&flow->channel->verbs->uses, 1));
     atomic_store_explicit(&flow->state, VERBS_UP, memory_order_release);
+    atomic_store(&flow->wanted, false);
     if (verbs_is_kernels(flow->channel))
         gpsh_verbs_kernel_up(flow);
     GPSH_LOG(DEBUG, "verbs", "PE %d, channel %td: connected after %u repeats", flow->pe,

@@ -309,6 +309,7 @@ struct verbs_flow {
     // at, so that who shuts the flow and then finds it false knows that nobody does
     // (verbs_close.c).
     atomic_bool busy;
+    atomic_bool wanted;    // to be made before anything is posted; false once it has been up
     bool damaged;          // a lane is lost: it stays as it is
     _Atomic uint32_t used; // when it was busy last, by the clock `uses`
     uint64_t issued;       // operations whose work requests are all posted
