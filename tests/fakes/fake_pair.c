@@ -54,8 +54,8 @@ static void answer(struct ibv_qp *from, const void *bytes, size_t n)
 static int establish(struct fake_pair *pair, int pe)
 {
     const struct timespec nap = {.tv_nsec = 20000};
-    int status;
-    while (!(status = pair->transport->ops->establish(pair->transport, pe)))
+    int status = pair->transport->ops->establish(pair->transport, pe, true);
+    while (!status && !(status = pair->transport->ops->establish(pair->transport, pe, false)))
         nanosleep(&nap, NULL);
     return status < 0 ? status : 0;
 }

@@ -162,7 +162,9 @@ static int open_verbs(struct ring_rig *rig, int proxies)
         if (!status)
             status = connect_ends(rig->far, pe ? rig->far : rig->transport, pe);
     }
-    while (!status && !(status = rig->transport->ops->establish(rig->transport, 1)))
+    if (!status)
+        status = rig->transport->ops->establish(rig->transport, 1, true);
+    while (!status && !(status = rig->transport->ops->establish(rig->transport, 1, false)))
         nanosleep(&nap, NULL);
     return status < 0 ? status : 0;
 }
