@@ -2,7 +2,9 @@
 // Kernels that post to the NIC themselves: each operation takes the requests that it should, and no
 // other way; queues wrap around, are full, and are shared by threads of several kernels. For CPU
 // threads and the software HCA, whose queues the host may look into.
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -113,6 +115,22 @@ __global__ void flood(shared *s, int rounds, int pe)
     }
 }
 
+// One of many requests fails: no thread hangs, and the host says what the proxy would have said.
+static int fail(shared *s, int pe, const char *wanted)
+{
+    char begin[96];
+    snprintf(begin, sizeof begin, "a kernel's operation towards PE %d failed: ", pe);
+    CHECK_OK(GPUSHMEM_LAUNCH(flood, BLOCKS, THREADS, NULL, s, 3000, pe));
+    CHECK(gpushmem_launch_wait(NULL) != 0 || gpushmem_quiet() != 0);
+    const char *told = gpushmem_last_error();
+    CHECK(strstr(told, wanted) &&
+          (!strcmp(wanted, "PE 1") || !strncmp(told, begin, strlen(begin))));
+    CHECK(queue_to(pe)->state == GPUSHMEM_NIC_OUT);
+    fprintf(stderr, "nic: %d failures, told: %s\n", check_failures, told);
+    fflush(stderr);
+    _exit(check_failures != 0); // the queue pair to this PE, or the PE, is lost
+}
+
 // A flag behind its data, by every two of: queue, ring.
 __global__ void ordered(shared *s, int rounds, int pe, int me_first, int *wrong)
 {
@@ -137,9 +155,11 @@ __global__ void ordered(shared *s, int rounds, int pe, int me_first, int *wrong)
     }
 }
 
+// usage: device_nic [ROUNDS | fails SENTENCE | dies]
 int main(int argc, char **argv)
 {
-    int rounds = argc > 1 ? atoi(argv[1]) : 9000;
+    const char *mode = argc > 1 ? argv[1] : "9000";
+    int rounds = atoi(mode);
     int me = check_begin(), n = gpushmem_n_pes(), right = (me + 1) % n, left = (me + n - 1) % n,
         wrong = 0;
     shared *s = (shared *)gpushmem_calloc(1, sizeof *s);
@@ -150,6 +170,13 @@ int main(int argc, char **argv)
     RUN(meet, 1, 1, s, &queue_to(right)->state, right);
     CHECK(queue_to(right)->state == GPUSHMEM_NIC_UP);
     CHECK_OK(gpushmem_barrier_all());
+    if (!strcmp(mode, "fails"))
+        return fail(s, right, argv[2]);
+    if (!strcmp(mode, "dies")) {
+        if (me == 1)
+            kill(getpid(), SIGKILL);
+        return fail(s, right, "PE 1");
+    }
     POSTS(right, 1, put_one, 1, 1, s, (uint64_t)me + 1, right);
     CHECK_OK(gpushmem_barrier_all());
     CHECK(s->word == (uint64_t)left + 1);
