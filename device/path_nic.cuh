@@ -293,7 +293,7 @@ GPSH_DEV void gpsh_dev_nic_ring(const struct gpushmem_nic_queue *q, uint64_t end
     gpsh_dev_fence_sys(); // the WQEs, of all threads whose turn has been, before the record
     gpsh_dev_store32_sys(q->sq_record, gpsh_dev_big32((uint32_t)end & 0xffff));
     gpsh_dev_fence_sys(); // the record before the doorbell
-    gpsh_dev_store64_release_sys(q->doorbell, word);
+    gpsh_dev_store64_sys(q->doorbell, word);
 }
 
 // The WQEs from `first` to `end` are written: waits until those before are, too, and rings the
@@ -306,11 +306,13 @@ GPSH_DEV int gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushme
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     for (;;) {
         if (gpsh_dev_load64_relaxed_gpu(&q->ready) == first) {
-            gpsh_dev_fence_gpu(); // what the threads before have written, with ours
             bool others =
                 gpsh_dev_load64_relaxed_gpu(&q->head) > end &&
                 end + GPUSHMEM_NIC_AT_ONCE <= gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth;
-            if (!others)
+            // what the threads before have written, with ours, before who comes next
+            if (others)
+                gpsh_dev_fence_gpu();
+            else
                 gpsh_dev_nic_ring(q, end, word);
             gpsh_dev_max64_relaxed_gpu(&q->ready, end);
             return 0;
