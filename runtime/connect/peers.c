@@ -157,6 +157,16 @@ static int open_transport(const struct gpsh_transport_ops *ops)
     return 0;
 }
 
+// What cmake has noted begins with the name: "ofi: libfabric was not found; ...".
+static void note_not_built(const char *name)
+{
+    const char *why = strstr(GPSH_TRANSPORTS_SKIPPED, name);
+    size_t length = why ? strcspn(why, ";") : strlen(name);
+    gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %.*s", (int)length,
+              why ? why : name);
+    note_open_failure(name);
+}
+
 // Opens those of the list that are needed, and notes the others.
 static int open_transports(struct wiring *w, const char *names, bool all)
 {
@@ -167,9 +177,7 @@ static int open_transports(struct wiring *w, const char *names, bool all)
     for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         const struct gpsh_transport_ops *ops = gpsh_transport_find(name);
         if (!ops) {
-            gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %s%s%s", name,
-                      GPSH_TRANSPORTS_SKIPPED[0] ? ": " : "", GPSH_TRANSPORTS_SKIPPED);
-            note_open_failure(name);
+            note_not_built(name);
             continue;
         }
         if (gpsh_net()->n_transports == GPSH_MAX_TRANSPORTS)

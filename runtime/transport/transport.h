@@ -379,6 +379,16 @@ struct gpsh_transport_ops {
     int (*buffer_unregister)(struct gpsh_transport *self, const void *base);
 };
 
+// What a peer's connection data says of its job.
+struct gpsh_peer_claims {
+    uint32_t pe, n_pes, n_channels;
+    const uint64_t *region_bytes; // [GPSH_REGIONS]
+};
+// GPUSHMEM_ERR_PEER_DATA, and a sentence, if that is not this PE's job, or not as this PE has it.
+// `network` says whose data it is: "verbs".
+int gpsh_peer_claims_check(const struct gpsh_transport_env *env, int pe, const char *network,
+                           const struct gpsh_peer_claims *claims);
+
 // Sets channel->flows to the flows of channel `index`, all zero: on the board, or on the heap if
 // env->flows is NULL. False if there is no memory. Call gpsh_flows_close in either case.
 bool gpsh_flows_open(struct gpsh_channel *channel, const struct gpsh_transport_env *env, int index);

@@ -182,22 +182,11 @@ static int64_t ofi_describe(struct gpsh_transport *self, void *to, size_t bytes)
 
 static int check_peer(const struct gpsh_ofi *ofi, int pe, const struct ofi_blob *blob)
 {
-    if (blob->pe != (uint32_t)pe || blob->n_pes != (uint32_t)ofi->env.n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d published the libfabric data of PE %u of %u (this job has %d PEs)",
-                         pe, blob->pe, blob->n_pes, ofi->env.n_pes);
-    if (blob->n_channels != (uint32_t)ofi->env.channels)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d has %u channels, this one %d: give all PEs the same GPUSHMEM_* "
-                         "settings",
-                         pe, blob->n_channels, ofi->env.channels);
-    for (int r = 0; r < GPSH_REGIONS; r++)
-        if (blob->region_bytes[r] != ofi->env.regions[r].bytes && r != GPSH_STATIC)
-            return gpsh_fail(
-                GPUSHMEM_ERR_PEER_DATA,
-                "PE %d has %llu bytes of symmetric memory where this one has %zu: give all PEs "
-                "the same GPUSHMEM_HEAP_SIZE",
-                pe, (unsigned long long)blob->region_bytes[r], ofi->env.regions[r].bytes);
+    const struct gpsh_peer_claims claims = {blob->pe, blob->n_pes, blob->n_channels,
+                                            blob->region_bytes};
+    int status = gpsh_peer_claims_check(&ofi->env, pe, "libfabric", &claims);
+    if (status)
+        return status;
     if (strcmp(blob->provider, ofi->info->fabric_attr->prov_name) != 0)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
                          "PE %d uses libfabric's %s, this one %s: choose with "

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "transports/verbs/setup/verbs_wire.h"
 
 // On the wire. Offsets are spelled out, so that no compiler's padding is part of the format.
 enum {
@@ -51,20 +52,6 @@ enum {
     PAGE = 4096,
 };
 
-static void put_number(unsigned char *to, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        to[i] = (unsigned char)(value >> (8 * i));
-}
-
-static uint64_t get_number(const unsigned char *from, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value |= (uint64_t)from[i] << (8 * i);
-    return value;
-}
-
 size_t gpsh_verbs_blob_bytes(const struct gpsh_verbs_blob *blob)
 {
     size_t gids = 0;
@@ -88,8 +75,8 @@ static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *t
 {
     memset(to, 0, RAIL_BYTES);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
-        put_number(to + RAIL_RKEYS + 4 * r, rail->rkeys[r], 4);
-    put_number(to + RAIL_LID, rail->lid, 2);
+        verbs_put(to + RAIL_RKEYS + 4 * r, rail->rkeys[r], 4);
+    verbs_put(to + RAIL_LID, rail->lid, 2);
     to[RAIL_ETHERNET] = rail->ethernet;
     to[RAIL_MTU] = rail->mtu;
     to[RAIL_READS_IN] = rail->reads_in;
@@ -99,8 +86,8 @@ static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *t
     to[RAIL_APART] = rail->apart;
     to[RAIL_GID_KINDS] = rail->gid_kinds;
     to[RAIL_NEEDS_GRH] = rail->needs_grh;
-    put_number(to + RAIL_PSN_SEED, rail->psn_seed, 4);
-    put_number(to + RAIL_DATAGRAMS, rail->datagrams, 4);
+    verbs_put(to + RAIL_PSN_SEED, rail->psn_seed, 4);
+    verbs_put(to + RAIL_DATAGRAMS, rail->datagrams, 4);
 }
 
 static unsigned char *write_gids(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
@@ -113,22 +100,22 @@ static unsigned char *write_gids(const struct gpsh_verbs_blob_rail *rail, unsign
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
 {
     unsigned char *header = to;
-    put_number(header + HEADER_MAGIC, GPSH_VERBS_BLOB_MAGIC, 4);
-    put_number(header + HEADER_VERSION, GPSH_VERBS_BLOB_VERSION, 4);
-    put_number(header + HEADER_PE, blob->pe, 4);
-    put_number(header + HEADER_N_PES, blob->n_pes, 4);
-    put_number(header + HEADER_N_CHANNELS, blob->n_channels, 4);
-    put_number(header + HEADER_N_RAILS, blob->n_rails, 4);
-    put_number(header + HEADER_SLOTS, blob->slots, 2);
-    put_number(header + HEADER_SERVES, blob->serves, 2);
-    put_number(header + HEADER_SLOT_BYTES, blob->slot_bytes, 4);
+    verbs_put(header + HEADER_MAGIC, GPSH_VERBS_BLOB_MAGIC, 4);
+    verbs_put(header + HEADER_VERSION, GPSH_VERBS_BLOB_VERSION, 4);
+    verbs_put(header + HEADER_PE, blob->pe, 4);
+    verbs_put(header + HEADER_N_PES, blob->n_pes, 4);
+    verbs_put(header + HEADER_N_CHANNELS, blob->n_channels, 4);
+    verbs_put(header + HEADER_N_RAILS, blob->n_rails, 4);
+    verbs_put(header + HEADER_SLOTS, blob->slots, 2);
+    verbs_put(header + HEADER_SERVES, blob->serves, 2);
+    verbs_put(header + HEADER_SLOT_BYTES, blob->slot_bytes, 4);
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++) {
-        put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_BASE, blob->bases[r], 8);
-        put_number(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r],
-                   8);
+        verbs_put(header + HEADER_REGIONS + r * REGION_BYTES + REGION_BASE, blob->bases[r], 8);
+        verbs_put(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r],
+                  8);
     }
-    put_number(header + HEADER_TOTAL, gpsh_verbs_blob_bytes(blob), 8);
-    put_number(header + HEADER_SECRET, blob->secret, 8);
+    verbs_put(header + HEADER_TOTAL, gpsh_verbs_blob_bytes(blob), 8);
+    verbs_put(header + HEADER_SECRET, blob->secret, 8);
     unsigned char *gids = header + HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
     for (uint32_t i = 0; i < blob->n_rails; i++) {
         write_rail(&blob->rails[i], header + HEADER_BYTES + i * RAIL_BYTES);
@@ -147,8 +134,7 @@ static int bad(const char *field, uint64_t value, const char *allowed)
 static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
 {
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++, from += REGION_BYTES) {
-        uint64_t base = get_number(from + REGION_BASE, 8),
-                 bytes = get_number(from + REGION_SIZE, 8);
+        uint64_t base = verbs_get(from + REGION_BASE, 8), bytes = verbs_get(from + REGION_SIZE, 8);
         bool empty = r != GPSH_HEAP && !base && !bytes;
         if (!empty && (!base || base % 8)) // atomics work on whole aligned words
             return bad("region address", base, "a multiple of 8, not 0");
@@ -164,9 +150,9 @@ static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
 // The mailboxes are all there or not at all, and have the size that their number makes.
 static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
 {
-    uint32_t slots = (uint32_t)get_number(header + HEADER_SLOTS, 2);
-    uint32_t serves = (uint32_t)get_number(header + HEADER_SERVES, 2);
-    uint32_t slot_bytes = (uint32_t)get_number(header + HEADER_SLOT_BYTES, 4);
+    uint32_t slots = (uint32_t)verbs_get(header + HEADER_SLOTS, 2);
+    uint32_t serves = (uint32_t)verbs_get(header + HEADER_SERVES, 2);
+    uint32_t slot_bytes = (uint32_t)verbs_get(header + HEADER_SLOT_BYTES, 4);
     uint64_t bytes = out->region_bytes[GPSH_VERBS_STAGE];
     if (slots > GPSH_VERBS_MAX_SLOTS)
         return bad("mailbox slots", slots, "0 to 64");
@@ -191,16 +177,16 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
 {
     if (size < HEADER_BYTES)
         return bad("a size of", size, "112 bytes and more");
-    uint64_t magic = get_number(header + HEADER_MAGIC, 4),
-             version = get_number(header + HEADER_VERSION, 4);
+    uint64_t magic = verbs_get(header + HEADER_MAGIC, 4),
+             version = verbs_get(header + HEADER_VERSION, 4);
     if (magic != GPSH_VERBS_BLOB_MAGIC)
         return bad("magic number", magic, "1651929191");
     if (version != GPSH_VERBS_BLOB_VERSION)
         return bad("version", version, "8");
-    out->pe = (uint32_t)get_number(header + HEADER_PE, 4);
-    out->n_pes = (uint32_t)get_number(header + HEADER_N_PES, 4);
-    out->n_channels = (uint32_t)get_number(header + HEADER_N_CHANNELS, 4);
-    out->n_rails = (uint32_t)get_number(header + HEADER_N_RAILS, 4);
+    out->pe = (uint32_t)verbs_get(header + HEADER_PE, 4);
+    out->n_pes = (uint32_t)verbs_get(header + HEADER_N_PES, 4);
+    out->n_channels = (uint32_t)verbs_get(header + HEADER_N_CHANNELS, 4);
+    out->n_rails = (uint32_t)verbs_get(header + HEADER_N_RAILS, 4);
     if (out->n_pes < 1 || out->n_pes > MAX_PES)
         return bad("number of PEs", out->n_pes, "1 to 1048576");
     if (out->pe >= out->n_pes)
@@ -209,7 +195,7 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
         return bad("number of channels", out->n_channels, "1 to 4096");
     if (out->n_rails < 1 || out->n_rails > GPSH_VERBS_MAX_RAILS)
         return bad("number of rails", out->n_rails, "1 to 8");
-    out->secret = get_number(header + HEADER_SECRET, 8);
+    out->secret = verbs_get(header + HEADER_SECRET, 8);
     if (!out->secret)
         return bad("secret", 0, "not 0");
     int status = parse_regions(header + HEADER_REGIONS, out);
@@ -223,8 +209,8 @@ static int parse_header(const unsigned char *header, size_t size, struct gpsh_ve
 static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *rail)
 {
     for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
-        rail->rkeys[r] = (uint32_t)get_number(from + RAIL_RKEYS + 4 * r, 4);
-    rail->lid = (uint16_t)get_number(from + RAIL_LID, 2);
+        rail->rkeys[r] = (uint32_t)verbs_get(from + RAIL_RKEYS + 4 * r, 4);
+    rail->lid = (uint16_t)verbs_get(from + RAIL_LID, 2);
     rail->ethernet = from[RAIL_ETHERNET];
     rail->mtu = from[RAIL_MTU];
     rail->reads_in = from[RAIL_READS_IN];
@@ -234,8 +220,8 @@ static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *ra
     rail->apart = from[RAIL_APART];
     rail->gid_kinds = from[RAIL_GID_KINDS];
     rail->needs_grh = from[RAIL_NEEDS_GRH];
-    rail->psn_seed = (uint32_t)get_number(from + RAIL_PSN_SEED, 4);
-    rail->datagrams = (uint32_t)get_number(from + RAIL_DATAGRAMS, 4);
+    rail->psn_seed = (uint32_t)verbs_get(from + RAIL_PSN_SEED, 4);
+    rail->datagrams = (uint32_t)verbs_get(from + RAIL_DATAGRAMS, 4);
     uint32_t kinds = rail->ethernet ? 0xffu & ~IB_KINDS : IB_KINDS;
     if (rail->ethernet > 1)
         return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
@@ -287,7 +273,7 @@ static int parse_rails(const unsigned char *header, size_t size, struct gpsh_ver
     for (uint32_t i = 0; !status && i < out->n_rails; i++, at += RAIL_BYTES)
         status = parse_rail(at, &out->rails[i]);
     uint64_t total = gpsh_verbs_blob_bytes(out);
-    if (!status && (total != get_number(header + HEADER_TOTAL, 8) || total != size))
+    if (!status && (total != verbs_get(header + HEADER_TOTAL, 8) || total != size))
         status = bad("a size of", size, "what its counts of PEs, channels, rails and GIDs make");
     for (uint32_t i = 0; !status && i < out->n_rails; i++)
         status = parse_gids(&at, &out->rails[i]);

@@ -58,36 +58,12 @@ static uint8_t global_rails(const struct gpsh_verbs *verbs, const struct gpsh_ve
     return rails & 1 ? rails : 0;
 }
 
-static bool is_the_job(const struct gpsh_verbs *verbs, int pe, const struct gpsh_verbs_blob *blob)
-{
-    return blob->pe == (uint32_t)pe && blob->n_pes == (uint32_t)verbs->env.n_pes;
-}
-
-static int check_sizes(const struct gpsh_verbs *verbs, int pe, const struct gpsh_verbs_blob *blob)
-{
-    if (!is_the_job(verbs, pe, blob))
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d published the verbs data of PE %u of %u (this job has %d PEs)", pe,
-                         blob->pe, blob->n_pes, verbs->env.n_pes);
-    if (blob->n_channels != (uint32_t)verbs->env.channels)
-        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
-                         "PE %d has %u channels, this one %d: give all PEs the same GPUSHMEM_* "
-                         "settings",
-                         pe, blob->n_channels, verbs->env.channels);
-    for (int r = 0; r < GPSH_REGIONS; r++)
-        if (blob->region_bytes[r] != verbs->env.regions[r].bytes && r != GPSH_STATIC)
-            return gpsh_fail(
-                GPUSHMEM_ERR_PEER_DATA,
-                "PE %d has %llu bytes of symmetric memory where this one has %zu: give "
-                "all PEs the same GPUSHMEM_HEAP_SIZE",
-                pe, (unsigned long long)blob->region_bytes[r], verbs->env.regions[r].bytes);
-    return 0;
-}
-
 int gpsh_verbs_peer_check(const struct gpsh_verbs *verbs, int pe,
                           const struct gpsh_verbs_blob *blob)
 {
-    int status = check_sizes(verbs, pe, blob);
+    const struct gpsh_peer_claims claims = {blob->pe, blob->n_pes, blob->n_channels,
+                                            blob->region_bytes};
+    int status = gpsh_peer_claims_check(&verbs->env, pe, "verbs", &claims);
     for (uint32_t i = 0; !status && i < blob->n_rails && i < verbs->n_rails; i++) {
         const struct verbs_rail *rail = &verbs->rails[i];
         struct ibv_ah_attr path = {0};
