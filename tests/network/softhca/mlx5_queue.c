@@ -203,16 +203,17 @@ static bool is_heard(const struct shca_mlx5_queue *queue, uint64_t ring)
     return ring != SHCA_MLX5_SILENT && qpn == own;
 }
 
-// What is rung for must be covered by the record: the index is that behind the last WQE, or the
-// last WQE's own.
+// What is rung for must be covered by the record. Some ring with the control segment of the last
+// WQE, which has a size, others with the index behind it, and no size.
 static void ring_check(const struct shca_mlx5_queue *queue, uint64_t ring)
 {
-    uint16_t index = (uint16_t)(ring_word(ring, 0) >> 8);
-    uint16_t ahead = (uint16_t)(index - (uint16_t)queue->posted);
+    bool is_wqe = ring_word(ring, 1) & 0x3f;
+    uint16_t end = (uint16_t)((ring_word(ring, 0) >> 8) + is_wqe);
+    uint16_t ahead = (uint16_t)(end - (uint16_t)queue->posted);
     if (ahead && ahead < 0x8000)
         shca_misuse(SHCA_MISUSE_DOORBELL_AHEAD, queue->qp->ibv.qp_num,
-                    "its doorbell is rung for %u, and its doorbell record says %u", index,
-                    (uint16_t)queue->posted);
+                    "its doorbell is rung for what is before %u, and its doorbell record says %u",
+                    end, (uint16_t)queue->posted);
 }
 
 static void doorbells_answer(struct shca_mlx5_queue *queue)

@@ -297,6 +297,15 @@ static void doorbell_first(struct program *program)
     doorbell(program, program->qpn, 1);
 }
 
+// The same, with the WQE's own index and its size.
+static void control_segment_first(struct program *program)
+{
+    uint64_t word;
+    wqe_write(program, 0, 0, 8, SIGNALLED);
+    memcpy(&word, program->qp.sq.buf, sizeof word);
+    atomic_store((_Atomic uint64_t *)program->qp.bf.reg, word);
+}
+
 static void doorbell_of_another(struct program *program)
 {
     wqe_write(program, 0, 0, 8, SIGNALLED);
@@ -346,6 +355,7 @@ static const struct misuse misuses[] = {
     ROW(RECORD_RESERVED, REFUSED, wide_record),
     ROW(RECORD_BACK, REFUSED, record_goes_back),
     ROW(DOORBELL_AHEAD, NOTHING, doorbell_first),
+    ROW(DOORBELL_AHEAD, NOTHING, control_segment_first),
     ROW(DOORBELL_QPN, NOTHING, doorbell_of_another),
 };
 
