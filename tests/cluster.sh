@@ -180,6 +180,10 @@ promises() {
         [ -x "$bin/device_$program$suffix" ] || continue
         check "device_$program$suffix, 1 PE on each node" with "$nodes" 1 GPUSHMEM_CONTEXTS=2 "$bin/device_$program$suffix"
     done
+    if [ -x "$bin/device_order$suffix" ]; then # through rings where a NIC has no such queues: the log says so
+        check "kernels that post themselves" with "$nodes" 1 GPUSHMEM_DEVICE_POST=nic GPUSHMEM_LOG_LEVEL=info \
+            "$bin/device_order$suffix"
+    fi
     if [ -z "$quick" ]; then
         check "staged through host memory" with "$nodes" 1 GPUSHMEM_GPUDIRECT=never "$bin/multi_amo"
         check "two rails" with "$nodes" 1 GPUSHMEM_VERBS_RAILS=2 "$bin/multi_amo"

@@ -43,6 +43,8 @@ static void set_sizes(struct gpsh_verbs *verbs)
         verbs->chain_limit = VERBS_CHAIN_LEAST;
     verbs->inline_bytes = (uint32_t)settings->verbs_inline;
     verbs->kernel_depth = kernel_depth(verbs);
+    for (int i = 0; i < verbs->n_rails && verbs->env.kernel_channels; i++)
+        verbs->rails[i].mlx5 = gpsh_verbs_is_mlx5(&verbs->rails[i]);
     verbs->host_heap = verbs->env.regions[GPSH_HEAP].kind == GPSH_MEMORY_HOST;
 }
 
@@ -276,7 +278,7 @@ static void verbs_kernel_queue(struct gpsh_transport *self, int index, int pe, c
     channel->answers_bytes = bytes;
     atomic_store(&channel->answers, answers);
     atomic_thread_fence(memory_order_seq_cst);
-    const char *why = gpsh_verbs_kernel_refused(flow);
+    const char *why = gpsh_verbs_kernel_refused(verbs, &flow->peer->blob);
     if (why)
         gpsh_verbs_kernel_out(flow, why);
     else if (verbs_is_up(flow))

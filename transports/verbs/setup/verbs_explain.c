@@ -39,6 +39,16 @@ static void addresses(const struct verbs_rail *rail, const struct gpsh_verbs_blo
     }
 }
 
+// Who posts what kernels do there, where that was asked for.
+static void add_kernels(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *peer,
+                        char *line, size_t bytes)
+{
+    const char *why = gpsh_verbs_kernel_refused(verbs, peer);
+    if (verbs->env.kernel_channels)
+        snprintf(line + strlen(line), bytes - strlen(line), "; kernels post %s%s",
+                 why ? "through rings: " : "themselves", why ? why : "");
+}
+
 // "rxe0:1 10.1.0.1 -> 10.1.0.2, mtu 4096, 2 rails (+ rxe2:1)"
 void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
 {
@@ -60,6 +70,7 @@ void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t 
     for (int i = 1; i < n_rails && used > 0 && (size_t)used < bytes; i++)
         used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
                          verbs->rails[i].name, i == n_rails - 1 ? ")" : "");
+    add_kernels(verbs, &blob, line, bytes);
 }
 
 struct text {

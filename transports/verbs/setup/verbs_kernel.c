@@ -28,30 +28,11 @@ static void look_up(void)
     memcpy(&mlx5.init_obj, &init_obj, sizeof init_obj);
 }
 
-static bool is_mlx5(const struct verbs_rail *rail)
+bool gpsh_verbs_is_mlx5(const struct verbs_rail *rail)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, look_up);
     return mlx5.is_supported && mlx5.init_obj && mlx5.is_supported(rail->context->device);
-}
-
-// The order of two rails, of packets that overtake each other, and of writes that are acknowledged
-// before they are seen is made by the host's side, by reads; and staged heaps have no key.
-const char *gpsh_verbs_kernel_refused(const struct verbs_flow *flow)
-{
-    const struct gpsh_verbs *verbs = flow->channel->verbs;
-    const struct gpsh_verbs_blob *blob = &flow->peer->blob;
-    if (!is_mlx5(&verbs->rails[0]))
-        return "the NIC is none of mlx5's";
-    if (verbs->stage.mode != VERBS_STAGE_NOTHING || blob->serves & GPSH_VERBS_SERVES_HEAP)
-        return "heaps are staged through host memory";
-    if (flow->n_rails > 1 || blob->n_rails > 1)
-        return "a PE has several rails (GPUSHMEM_VERBS_RAILS)";
-    if (flow->lanes[0].loose)
-        return "the network does not keep the order of writes (GPUSHMEM_VERBS_ORDER)";
-    if (flow->lanes[0].apart || verbs->base.must_flush)
-        return "writes to the heap have to be flushed";
-    return NULL;
 }
 
 // Where the queues lie. False: the library does not tell.
@@ -95,7 +76,7 @@ static const char *fill(const struct verbs_flow *flow, struct gpsh_kernel_queue 
         .atomics = !flow->no_atomics && !verbs->stage.atomics &&
                    !(blob->serves & GPSH_VERBS_SERVES_ATOMICS),
     };
-    why = gpsh_verbs_kernel_refused(flow);
+    why = gpsh_verbs_kernel_refused(verbs, blob);
     if (!why && !find_queues(lane, out))
         why = "mlx5's library shows no queues that kernels could use";
     if (!why && !gpsh_verbs_buffer_lkey(verbs, answers, flow->channel->answers_bytes, 0,

@@ -31,6 +31,24 @@ static bool has_two_ways(const struct gpsh_verbs *verbs, const struct gpsh_verbs
            (blob->serves == GPSH_VERBS_SERVES_ATOMICS && !verbs->host_heap);
 }
 
+// The order of two rails, of packets that overtake each other, and of writes that are acknowledged
+// before they are seen is made by the host's side, by reads; and staged heaps have no key.
+const char *gpsh_verbs_kernel_refused(const struct gpsh_verbs *verbs,
+                                      const struct gpsh_verbs_blob *blob)
+{
+    if (!verbs->rails[0].mlx5)
+        return "the NIC is none of mlx5's";
+    if (verbs->stage.mode != VERBS_STAGE_NOTHING || blob->serves & GPSH_VERBS_SERVES_HEAP)
+        return "heaps are staged through host memory";
+    if (verbs->n_rails > 1 || blob->n_rails > 1)
+        return "a PE has several rails (GPUSHMEM_VERBS_RAILS)";
+    if (gpsh_verbs_may_misplace(verbs, &blob->rails[0]))
+        return "the network does not keep the order of writes (GPUSHMEM_VERBS_ORDER)";
+    if (has_two_ways(verbs, blob, 0) || verbs->base.must_flush)
+        return "writes to the heap have to be flushed";
+    return NULL;
+}
+
 // Words by which PEs tell each other of rails that are lost, where there are others.
 static void find_notes(const struct gpsh_verbs *verbs, struct verbs_flow *flow,
                        const struct gpsh_verbs_blob *blob)

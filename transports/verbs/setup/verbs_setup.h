@@ -91,6 +91,7 @@ struct verbs_rail {
     uint32_t psn_seed; // random: others cannot guess where a queue pair's packets are
     struct verbs_datagrams *datagrams; // verbs_datagram.c
     bool needs_grh;
+    bool mlx5; // kernels could post to its queues
     uint16_t lid;
     enum ibv_mtu mtu;
     uint64_t max_message;
@@ -546,6 +547,10 @@ int gpsh_verbs_peer_check(const struct gpsh_verbs *verbs, int pe,
 // they are posted in.
 bool gpsh_verbs_may_misplace(const struct gpsh_verbs *verbs,
                              const struct gpsh_verbs_blob_rail *remote);
+// NULL, or why kernels do not post to the PE that has published this themselves, with
+// GPUSHMEM_DEVICE_POST=nic.
+const char *gpsh_verbs_kernel_refused(const struct gpsh_verbs *verbs,
+                                      const struct gpsh_verbs_blob *blob);
 void gpsh_verbs_peers_free(struct gpsh_verbs *verbs);
 
 // verbs_books.c: what a channel keeps of a flow that it posts to. 0, or why there is no memory.
@@ -570,8 +575,8 @@ void gpsh_verbs_qp_kill(struct ibv_qp *qp);
 int gpsh_verbs_lane_reset(struct verbs_lane *lane);
 
 // verbs_kernel.c: flows whose queue pairs kernels post to; nothing else is posted there.
-// NULL, or why kernels do not post to that PE's flow themselves.
-const char *gpsh_verbs_kernel_refused(const struct verbs_flow *flow);
+// Whether mlx5's library has a say about its queues.
+bool gpsh_verbs_is_mlx5(const struct verbs_rail *rail);
 // A flow is up, or will never be: tells who has asked for it, if anybody has.
 void gpsh_verbs_kernel_up(struct verbs_flow *flow);
 void gpsh_verbs_kernel_out(const struct verbs_flow *flow, const char *why);
