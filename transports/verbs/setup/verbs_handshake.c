@@ -506,7 +506,8 @@ static void repeat(struct verbs_handshakes *all, struct verbs_flow *flow, uint64
     if (link->retry_ns) { // the link of one rail may be down
         link->tries++;
         link->rail = (uint8_t)((link->rail + 1) % flow->n_rails);
-        gpsh_verbs_patience_look(flow, all->awake.ns);
+        if (link->called) // nothing here waits for the others
+            gpsh_verbs_patience_look(flow, all->awake.ns);
     }
     link->retry_ns = now + ((uint64_t)REPEAT_MS * MS << doubles);
     gpsh_verbs_say(flow);
