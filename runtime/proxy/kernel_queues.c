@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _GNU_SOURCE // clock_gettime
 #include "proxy/kernel_queues.h"
 
 #include <pthread.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "connect/net.h"
 #include "core/config.h"
@@ -21,6 +23,8 @@ enum {
     CQE_BYTES = 64, // that have a meaning: the last ones of each
     CQE_ERROR = 13,
     CQE_INVALID = 15,
+    LOOK_MS = 5,
+    GPU_LOOK_MS = 50, // a look is a copy from the GPU
 };
 
 // What the host knows of a queue that is up.
@@ -40,10 +44,11 @@ static struct {
     uint32_t *used, n_used;            // [n_used] PEs whose queues have ever been up
     struct gpsh_handle_host *host;     // where answers land
     bool said;                         // why some PE's queue cannot be had
-    // A GPU's driver may map memory only when no kernel runs, and nobody else can wait for that.
-    pthread_t mapper;
+    uint32_t syndrome;                 // of the last failure that the host has found
+    // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
+    pthread_t watcher;
     pthread_cond_t wake;
-    bool maps, stop;
+    bool watches, stop;
     void **mapped; // [n_mapped]
     size_t n_mapped;
 } lane = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -157,6 +162,7 @@ static void come_up(int pe, const struct gpsh_kernel_queue *queue)
     write_word(&gpushmem_nic_used(lane.nic, gpsh_job()->n_pes)[lane.n_used], (uint32_t)pe);
     write_word(&lane.nic->n_used, ++lane.n_used);
     write_word(&to->state, GPUSHMEM_NIC_UP);
+    pthread_cond_signal(&lane.wake);
     GPSH_LOG(DEBUG, "kernel", "PE %d: kernels post to the NIC themselves, %u requests at a time",
              pe, queue->depth);
 }
@@ -208,51 +214,75 @@ static int next_waiting(void)
     return -1;
 }
 
-static void *run_mapper(void *arg)
+// The caller holds the lock.
+static void map_one(int pe)
+{
+    lane.known[pe].waits = false;
+    pthread_mutex_unlock(&lane.lock);
+    int status = map_queue(&lane.known[pe].queue);
+    pthread_mutex_lock(&lane.lock);
+    if (status)
+        stay_out(pe, gpsh_last_error());
+    else
+        come_up(pe, &lane.known[pe].queue);
+}
+
+static void look_for_failures(void);
+
+// Until somebody wakes it, or it is time to look for failures again: that nobody finds who waits
+// for words, and not for completions.
+static void rest(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (lane.memory->device_read ? GPU_LOOK_MS : LOOK_MS) * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_cond_timedwait(&lane.wake, &lane.lock, &until);
+}
+
+static void *run_watcher(void *arg)
 {
     (void)arg;
     pthread_mutex_lock(&lane.lock);
     while (!lane.stop) {
-        int pe = next_waiting();
-        if (pe < 0) {
-            pthread_cond_wait(&lane.wake, &lane.lock);
-            continue;
-        }
-        lane.known[pe].waits = false;
-        pthread_mutex_unlock(&lane.lock);
-        int status = map_queue(&lane.known[pe].queue);
-        pthread_mutex_lock(&lane.lock);
-        if (status)
-            stay_out(pe, gpsh_last_error());
+        int pe = lane.memory->map ? next_waiting() : -1;
+        if (pe >= 0)
+            map_one(pe);
+        else if (lane.n_used)
+            rest();
         else
-            come_up(pe, &lane.known[pe].queue);
+            pthread_cond_wait(&lane.wake, &lane.lock);
+        if (!lane.stop)
+            look_for_failures();
     }
     pthread_mutex_unlock(&lane.lock);
     return NULL;
 }
 
-static int start_mapper(void)
+static int start_watcher(void)
 {
     lane.stop = false;
-    int error = gpsh_thread_start(&lane.mapper, "gpshmem-map", run_mapper, NULL);
-    lane.maps = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                             "cannot start the thread that maps NICs' queues (%s): is `ulimit -u` "
-                             "reached?",
-                             strerror(error))
+    int error = gpsh_thread_start(&lane.watcher, "gpshmem-nics", run_watcher, NULL);
+    lane.watches = !error;
+    return error ? gpsh_fail(
+                       GPUSHMEM_ERR_NO_MEMORY,
+                       "cannot start the thread that looks after NICs' queues (%s): is `ulimit -u` "
+                       "reached?",
+                       strerror(error))
                  : 0;
 }
 
-static void stop_mapper(void)
+static void stop_watcher(void)
 {
     pthread_mutex_lock(&lane.lock);
-    bool runs = lane.maps;
+    bool runs = lane.watches;
     lane.stop = true;
-    lane.maps = false;
+    lane.watches = false;
     pthread_cond_signal(&lane.wake);
     pthread_mutex_unlock(&lane.lock);
     if (runs)
-        pthread_join(lane.mapper, NULL);
+        pthread_join(lane.watcher, NULL);
 }
 
 // ---- What transports tell ----
@@ -330,8 +360,8 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
     if (status)
         release();
     pthread_mutex_unlock(&lane.lock);
-    if (!status && memory->map)
-        status = start_mapper();
+    if (!status)
+        status = start_watcher();
     if (!status)
         gpsh_net_on_kernel_queue(on_queue);
     return status;
@@ -339,7 +369,7 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
 
 void gpsh_kernel_queues_unmake(void)
 {
-    stop_mapper();
+    stop_watcher();
     pthread_mutex_lock(&lane.lock);
     release();
     pthread_mutex_unlock(&lane.lock);
@@ -399,6 +429,7 @@ static int fail_queue(uint32_t pe, uint64_t position, uint64_t syndromes)
 {
     struct gpushmem_nic_queue *to = &gpushmem_nic_queues(lane.nic)[pe];
     uint32_t syndrome = (uint32_t)(syndromes >> 56), vendor = (uint32_t)(syndromes >> 48 & 0xff);
+    lane.syndrome = syndrome;
     int status = say_failure((int)pe, syndrome, vendor);
     uint64_t failed = ~position;
     write_word((uint32_t *)&to->error, (uint32_t)status);
@@ -433,6 +464,18 @@ static int look(uint32_t pe, const struct gpushmem_nic_queue *q, uint64_t end)
             done += further + 1u;
     }
     return 1;
+}
+
+// As a kernel would that polls: the program hears of it at its next call.
+static void look_for_failures(void)
+{
+    for (uint32_t i = 0; i < lane.n_used; i++) {
+        struct gpushmem_nic_queue *q = &lane.copies[i];
+        if (read_queue(lane.used[i], q) || q->failed || look(lane.used[i], q, UINT64_MAX) >= 0)
+            continue;
+        uint64_t failure = gpushmem_nic_failure((int32_t)lane.used[i], 0, lane.syndrome, 0);
+        __atomic_store_n(lane.host->nic_failure, failure, __ATOMIC_RELEASE);
+    }
 }
 
 struct ends {
