@@ -104,9 +104,10 @@ GPSH_DEV struct gpushmem_coll_op gpsh_dev_small_op(struct gpushmem_coll_op op)
 GPSH_DEV bool gpsh_dev_small_team(const struct gpushmem_dev_team &team, int handle)
 {
     int channel = gpsh_dev_handle_channel(handle);
-    uint32_t flags = GPUSHMEM_DEV_TEAM_DIRECT, looked_at = ~(uint32_t)GPUSHMEM_DEV_TEAM_STREAM;
+    uint32_t flags = GPUSHMEM_DEV_TEAM_DIRECT,
+             looked_at = ((1u << GPUSHMEM_DEV_TEAM_ROOM_SHIFT) - 1) & ~GPUSHMEM_DEV_TEAM_STREAM;
     if (channel)
-        flags |= GPUSHMEM_DEV_TEAM_STREAM, looked_at = ~0u;
+        flags |= GPUSHMEM_DEV_TEAM_STREAM, looked_at |= GPUSHMEM_DEV_TEAM_STREAM;
     return gpsh_dev_team_is(team, handle) & (team.n == 2) & ((team.flags & looked_at) == flags) &
            (channel < GPUSHMEM_TEAM_CHANNELS);
 }
