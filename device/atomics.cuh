@@ -349,6 +349,57 @@ GPSH_DEV struct gpsh_dev_packet gpsh_dev_load_packet(const void *from)
     return packet;
 }
 
+// A packet of more data: one access of 128 bits, which is not torn (PTX ISA 8.3 says so of .b128;
+// what older assemblers make of .v4 is the same instruction). CPU threads read the flag first.
+struct gpsh_dev_dense_packet {
+    uint32_t data[3], flag;
+};
+
+GPSH_DEV void gpsh_dev_store_dense(void *to, const struct gpsh_dev_dense_packet &packet)
+{
+#if defined(__CUDA_ARCH__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+    uint64_t low = packet.data[0] | (uint64_t)packet.data[1] << 32,
+             high = packet.data[2] | (uint64_t)packet.flag << 32;
+    asm volatile("{\n\t.reg .b128 all;\n\tmov.b128 all, {%1, %2};\n\t"
+                 "st.relaxed.sys.global.b128 [%0], all;\n\t}" ::"l"(to),
+                 "l"(low), "l"(high)
+                 : "memory");
+#elif defined(__CUDA_ARCH__)
+    asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+                 "r"(packet.data[0]), "r"(packet.data[1]), "r"(packet.data[2]), "r"(packet.flag)
+                 : "memory");
+#else
+    for (int i = 0; i < 3; i++)
+        __atomic_store_n((gpsh_dev_word32 *)to + i, packet.data[i], __ATOMIC_RELAXED);
+    __atomic_store_n((gpsh_dev_word32 *)to + 3, packet.flag, __ATOMIC_RELEASE);
+#endif
+}
+
+// Not "memory", as above.
+GPSH_DEV struct gpsh_dev_dense_packet gpsh_dev_load_dense(const void *from)
+{
+    struct gpsh_dev_dense_packet packet;
+#if defined(__CUDA_ARCH__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+    uint64_t low, high;
+    asm volatile("{\n\t.reg .b128 all;\n\tld.relaxed.sys.global.b128 all, [%2];\n\t"
+                 "mov.b128 {%0, %1}, all;\n\t}"
+                 : "=l"(low), "=l"(high)
+                 : "l"(from));
+    packet.data[0] = (uint32_t)low, packet.data[1] = (uint32_t)(low >> 32);
+    packet.data[2] = (uint32_t)high, packet.flag = (uint32_t)(high >> 32);
+#elif defined(__CUDA_ARCH__)
+    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(packet.data[0]), "=r"(packet.data[1]), "=r"(packet.data[2]),
+                   "=r"(packet.flag)
+                 : "l"(from));
+#else
+    packet.flag = __atomic_load_n((const gpsh_dev_word32 *)from + 3, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < 3; i++)
+        packet.data[i] = __atomic_load_n((const gpsh_dev_word32 *)from + i, __ATOMIC_RELAXED);
+#endif
+    return packet;
+}
+
 // CPU threads only: true if the proxy sleeps and is to be woken. Full barrier: the command written
 // before must be visible to a proxy that is not seen sleeping (pairs with the exchange in proxy.c).
 #if !defined(__CUDA_ARCH__)

@@ -22,6 +22,8 @@ GPSH_DEV int gpsh_dev_coll_way(const struct gpsh_dev_coll &c, const struct gpush
     if (bytes <= packets && bytes <= GPUSHMEM_COLL_PACKET_BYTES &&
         !gpushmem_coll_is_wide(op.kind, op.type, op.fold))
         return GPUSHMEM_COLL_LL;
+    if (gpushmem_coll_may_be_dense(op.kind, c.n, c.flags) && bytes <= GPSH_DENSE_KERNEL_MOST)
+        return GPUSHMEM_COLL_DENSE;
     return bytes <= gpushmem_coll_stage_most(c.n) && op.kind != GPUSHMEM_COLL_ALLTOALLS
                ? GPUSHMEM_COLL_STAGED
                : GPUSHMEM_COLL_DIRECT;
@@ -58,6 +60,7 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
     }
     switch (gpsh_dev_coll_way(*c, op)) {
     case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); return;
+    case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense(c, op); return;
     case GPUSHMEM_COLL_STAGED: gpsh_dev_coll_staged(c, op); return;
     case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); return;
     default: gpsh_dev_coll_direct(c, op); return;
@@ -93,21 +96,25 @@ GPSH_DEV_CALL int gpsh_dev_coll_group(const struct gpushmem_dev &dev, struct gps
     const struct gpsh_dev_group group = {rank, size, gpsh_dev_scope_name<Scope>::value};
     const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
     int status = GPSH_DEV_NOT_SMALL;
-    if (entry && gpsh_dev_coll_may_be_small(size, op)) {
+    bool dense = gpsh_dev_coll_may_be_dense(op);
+    if (entry && (dense || gpsh_dev_coll_may_be_small(size, op))) {
         struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
-        status = gpsh_dev_small_do<Scope>(&c, entry, gpsh_dev_small_op(op));
+        status = gpsh_dev_small_do<Scope>(&c, entry, gpsh_dev_small_op(op), dense);
     }
     return status == GPSH_DEV_NOT_SMALL ? gpsh_dev_coll_large(dev, teams, group, op) : status;
 }
 
-// What a warp has a unit each for is the work of a block's first one: the others would go through
-// as many instructions, at the cost of that one, and have no data to move. Of many members there is
-// work for all threads.
+// What a warp has a unit or a slot of dense packets each for is the work of a block's first one:
+// the others would go through as many instructions, at the cost of that one, and have no data to
+// move. Of many members there is work for all threads.
 GPSH_DEV bool gpsh_dev_coll_by_warp(int n_pes, unsigned size, const struct gpushmem_coll_op &op)
 {
     const unsigned units = gpsh_scope_warp::threads * GPSH_LL_UNIT;
-    return size >= 64 && op.n <= units && op.kind != GPUSHMEM_COLL_COLLECT &&
-           gpsh_dev_coll_bytes(op) <= units && gpsh_dev_coll_bytes(op) * (unsigned)n_pes <= 2048;
+    uint64_t bytes = gpsh_dev_coll_bytes(op);
+    if (size < 64 || op.n > GPSH_DENSE_TILE || op.kind == GPUSHMEM_COLL_COLLECT)
+        return false;
+    return (bytes <= units && bytes * (unsigned)n_pes <= 2048) ||
+           (n_pes == 2 && gpsh_dev_coll_may_be_dense(op) && bytes <= GPSH_DENSE_TILE);
 }
 
 GPSH_DEV_CALL int gpsh_dev_coll_block(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,

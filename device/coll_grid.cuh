@@ -9,7 +9,8 @@
 struct gpsh_scope_grid;
 
 // Largest block in packets, twice the bytes of which travel. A guess by what streams take them for.
-enum { GPSH_DEV_GRID_PACKETS = 64 << 10 };
+// Of two members dense packets take over earlier.
+enum { GPSH_DEV_GRID_PACKETS = 64 << 10, GPSH_DEV_GRID_DENSE = 16 << 10 };
 
 GPSH_DEV int gpsh_dev_grid_way(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
 {
@@ -17,6 +18,9 @@ GPSH_DEV int gpsh_dev_grid_way(const struct gpsh_dev_coll &c, const struct gpush
     if (!(c.flags & GPUSHMEM_DEV_TEAM_DIRECT))
         return gpushmem_coll_in_rounds(op.kind, bytes, c.n, true) ? +GPUSHMEM_COLL_ROUNDS
                                                                   : +GPUSHMEM_COLL_DIRECT;
+    if (gpushmem_coll_may_be_dense(op.kind, c.n, c.flags) && bytes > GPSH_DEV_GRID_DENSE &&
+        bytes <= GPSH_DENSE_GRID_MOST)
+        return GPUSHMEM_COLL_DENSE;
     return op.kind != GPUSHMEM_COLL_COLLECT && bytes <= packets && bytes <= GPSH_DEV_GRID_PACKETS &&
                    !gpushmem_coll_is_wide(op.kind, op.type, op.fold)
                ? +GPUSHMEM_COLL_LL
@@ -38,8 +42,7 @@ GPSH_DEV bool gpsh_dev_grid_team(struct gpsh_dev_coll *c, const struct gpsh_dev_
         return false;
     }
     gpsh_dev_coll_take(c, team);
-    c->stream = true;
-    c->scratch = team.stream_scratch;
+    gpsh_dev_coll_take_stream(c, team);
     c->epoch_word = team.epochs;
     return true;
 }
@@ -68,6 +71,7 @@ GPSH_DEV void gpsh_dev_grid_work(struct gpsh_dev_coll *c, const struct gpushmem_
     } else {
         switch (gpsh_dev_grid_way(*c, op)) {
         case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); break;
+        case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense(c, op); break;
         case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); break;
         default: gpsh_dev_coll_direct(c, op); break;
         }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Small operations between two members in kernels, in few instructions: each thread has one unit
-// of 8 bytes at most. The packets are those of coll_ll.cuh, and the other member may go that way
-// for the same operation. docs/design/collectives.md.
+// Operations between two members in kernels that begin in few instructions. Small ones are carried
+// out so, too: each thread has one unit of 8 bytes at most. The packets are those of coll_ll.cuh
+// and coll_dense.cuh, and the other member may go that way for the same operation.
+// docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_COLL_SMALL_CUH
 #define GPUSHMEM_DEVICE_COLL_SMALL_CUH
 
+#include "gpushmem/device/coll_dense.cuh"
 #include "gpushmem/device/coll_ll.cuh"
 #include "gpushmem/device/coll_unit.cuh"
 
@@ -90,6 +92,17 @@ GPSH_DEV bool gpsh_dev_coll_may_be_small(unsigned size, const struct gpushmem_co
            op.kind != GPUSHMEM_COLL_ALLTOALLS && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
 }
 
+// What packets of the other kind carry (gpsh_dev_coll_way).
+GPSH_DEV bool gpsh_dev_coll_may_be_dense(const struct gpushmem_coll_op &op)
+{
+    const unsigned most = GPSH_DENSE_KERNEL_MOST;
+    uint64_t bytes = gpsh_dev_coll_bytes(op);
+    bool packets =
+        bytes <= GPUSHMEM_COLL_PACKET_BYTES && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
+    return op.n - 1 < most && bytes <= most && !packets && op.kind != GPUSHMEM_COLL_COLLECT &&
+           op.kind != GPUSHMEM_COLL_ALLTOALLS;
+}
+
 // The operation on bytes, in 32 bits, without multiplications by what can't be here.
 GPSH_DEV struct gpushmem_coll_op gpsh_dev_small_op(struct gpushmem_coll_op op)
 {
@@ -101,15 +114,15 @@ GPSH_DEV struct gpushmem_coll_op gpsh_dev_small_op(struct gpushmem_coll_op op)
 
 // Loads that wait for each other are most of what is left of such an operation. So they go out in
 // two rounds: the team's entry, and then everything that it leads to, whether it is needed or not.
-GPSH_DEV bool gpsh_dev_small_team(const struct gpushmem_dev_team &team, int handle)
+GPSH_DEV bool gpsh_dev_small_team(const struct gpushmem_dev_team &team, int handle, bool dense)
 {
     int channel = gpsh_dev_handle_channel(handle);
     uint32_t flags = GPUSHMEM_DEV_TEAM_DIRECT,
              looked_at = ((1u << GPUSHMEM_DEV_TEAM_ROOM_SHIFT) - 1) & ~GPUSHMEM_DEV_TEAM_STREAM;
-    if (channel)
+    if (channel || dense)
         flags |= GPUSHMEM_DEV_TEAM_STREAM, looked_at |= GPUSHMEM_DEV_TEAM_STREAM;
     return gpsh_dev_team_is(team, handle) & (team.n == 2) & ((team.flags & looked_at) == flags) &
-           (channel < GPUSHMEM_TEAM_CHANNELS);
+           (channel < GPUSHMEM_TEAM_CHANNELS) & (!dense | gpushmem_coll_has_dense(team.flags));
 }
 
 // What this thread sends and gets: its unit of the blocks.
@@ -196,17 +209,19 @@ GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct g
         gpsh_dev_store_unit<2>(gpsh_dev_coll_dest(op, 1 - c.me) + small.at, small.in, small.left);
 }
 
-// By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them.
+// By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them. `dense`: they
+// have more than a unit each.
 template <class Scope>
 GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
-                               const struct gpushmem_coll_op &op)
+                               const struct gpushmem_coll_op &op, bool dense)
 {
+    const unsigned chunks = dense ? gpushmem_coll_dense_chunks(gpsh_dev_coll_bytes(op), false) : 1;
     struct gpsh_dev_small small = {};
     uint64_t away = 0;
     int status = 0;
     Scope::sync();
     const struct gpushmem_dev_team team = gpsh_dev_team_read(entry);
-    bool goes = gpsh_dev_small_team(team, op.team);
+    bool goes = gpsh_dev_small_team(team, op.team, dense);
     if (goes) {
         gpsh_dev_coll_take(c, team);
         gpsh_dev_coll_take_channel(c, team, gpsh_dev_handle_channel(op.team));
@@ -215,18 +230,23 @@ GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_de
         uint64_t poison = gpsh_dev_load64_value_sys(c->scratch);
         away = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, 1 - c->me));
         status = gpsh_dev_coll_check(*c, op);
-        if (!status)
+        if (!status && !dense)
             small = gpsh_dev_small_load(*c, op);
         c->epoch = before + 1;
-        goes = (uint32_t)c->epoch && !gpsh_dev_poison_status(*c, poison);
+        goes = gpsh_dev_dense_counts(c->epoch, chunks) && !gpsh_dev_poison_status(*c, poison);
     }
     if (Scope::any(!goes))
         return GPSH_DEV_NOT_SMALL;
     if (status)
         return status;
-    gpsh_dev_small_exchange(c, gpushmem_coll_ll_at(c->room, false), away, &small);
-    if (!c->status)
-        gpsh_dev_small_store(*c, op, small);
+    if (dense) {
+        c->status = gpsh_dev_dense_group(*c, op);
+        c->epoch += chunks - 1;
+    } else {
+        gpsh_dev_small_exchange(c, gpushmem_coll_ll_at(c->room, false), away, &small);
+        if (!c->status)
+            gpsh_dev_small_store(*c, op, small);
+    }
     gpsh_dev_coll_finish(c, c->status);
     Scope::sync(); // the next operation's number is there
     return c->status;

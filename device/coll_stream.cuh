@@ -40,8 +40,7 @@ GPSH_DEV struct gpsh_dev_coll gpsh_dev_stream_coll_of(const struct gpushmem_dev 
 {
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_stream_group());
     gpsh_dev_coll_take(&c, team);
-    c.stream = true;
-    c.scratch = team.stream_scratch;
+    gpsh_dev_coll_take_stream(&c, team);
     c.block = gpsh_dev_stream_block();
     c.blocks = gpsh_dev_stream_blocks();
     c.lane = c.block * c.group.size + c.group.rank;
@@ -117,6 +116,17 @@ gpsh_dev_stream_few(const struct gpushmem_dev &dev, const struct gpushmem_dev_te
     if (c.status)
         gpsh_dev_fail(c.dev, c.status, -1, nullptr, 0);
     gpsh_dev_coll_few(&c, ready, op, &few);
+    gpsh_dev_stream_coll_end(&c);
+}
+
+GPSH_DEV void gpsh_dev_stream_dense(const struct gpushmem_dev &dev,
+                                    const struct gpushmem_dev_team &team,
+                                    const struct gpushmem_coll_op &op)
+{
+    struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
+    gpsh_dev_dense_begin(&c, op);
+    if (!c.status)
+        gpsh_dev_dense_run<1>(&c, op);
     gpsh_dev_stream_coll_end(&c);
 }
 
@@ -201,6 +211,8 @@ GPSH_DEV void gpsh_dev_stream_coll(const struct gpushmem_dev &dev,
         gpsh_dev_stream_sync(dev, team, op);
     else if (op.way == GPUSHMEM_COLL_LL)
         gpsh_dev_stream_small(dev, team, op);
+    else if (op.way == GPUSHMEM_COLL_DENSE)
+        gpsh_dev_stream_dense(dev, team, op);
     else if (op.way == GPUSHMEM_COLL_NODES || op.way == GPUSHMEM_COLL_KEEP)
         gpsh_dev_stream_nodes(dev, team, op);
     else

@@ -75,6 +75,7 @@ struct gpsh_dev_coll {
     int start, stride;
     const int32_t *pes;
     char *scratch;        // of the channel
+    char *dense;          // its dense packets, or NULL
     uint64_t *epoch_word; // holds the number of the operation before
     uint64_t epoch;
     // 0, or why it gave up: this thread's, and the group's once that has agreed
@@ -119,8 +120,8 @@ GPSH_DEV const struct gpushmem_dev_team *gpsh_dev_teams_at(const struct gpsh_dev
 GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev,
                                                struct gpsh_dev_group group)
 {
-    return {dev, group, group.rank, group.size, 0,       1,       false,   0, -1, 0,
-            0,   0,     0,          0,          nullptr, nullptr, nullptr, 0, 0};
+    return {dev, group, group.rank, group.size, 0,       1,       false,   0,       -1, 0,
+            0,   0,     0,          0,          nullptr, nullptr, nullptr, nullptr, 0,  0};
 }
 
 GPSH_DEV int gpsh_dev_coll_pe(const struct gpsh_dev_coll &c, int rank)
@@ -281,6 +282,9 @@ GPSH_DEV void gpsh_dev_coll_clear(const struct gpsh_dev_coll &c)
     unsigned bytes = c.stream ? +GPUSHMEM_COLL_STREAM_LL : +GPUSHMEM_COLL_KERNEL_LL;
     for (unsigned i = c.group.rank; i < bytes / sizeof(struct gpsh_dev_packet); i += c.group.size)
         gpsh_dev_store_packet(packets + i * sizeof(struct gpsh_dev_packet), {0, 0});
+    bytes = c.dense ? (unsigned)gpushmem_coll_dense_bytes(c.stream) : 0;
+    for (unsigned i = 16 * c.group.rank; i < bytes; i += 16 * c.group.size)
+        gpsh_dev_store_dense(c.dense + i, {{0, 0, 0}, 0});
 }
 
 // Says that the operation c->epoch is over, after a barrier of the group: all have read the number.
@@ -398,6 +402,18 @@ GPSH_DEV void gpsh_dev_coll_take_channel(struct gpsh_dev_coll *c,
     c->scratch = channel ? team.stream_scratch +
                                gpushmem_coll_channel_at(c->room, channel, gpsh_dev_checked(*c))
                          : team.scratch;
+    if (gpushmem_coll_has_dense(team.flags))
+        c->dense = team.stream_scratch + gpushmem_coll_dense_at(c->room, false, channel);
+}
+
+// That of streams.
+GPSH_DEV void gpsh_dev_coll_take_stream(struct gpsh_dev_coll *c,
+                                        const struct gpushmem_dev_team &team)
+{
+    c->stream = true;
+    c->scratch = team.stream_scratch;
+    if (gpushmem_coll_has_dense(team.flags))
+        c->dense = team.stream_scratch + gpushmem_coll_dense_at(c->room, true, 0);
 }
 
 // The bit of a sequence's number that says that an operation of it is under way (GPUSHMEM_CHECK=1).

@@ -3,11 +3,12 @@
 # shellcheck disable=SC2086 # words are split on purpose
 # gpu.sh: builds on a GPU host and runs what needs a GPU; the last line is "N passed, N failed".
 #
-#   gpu.sh [--build DIR] [--quick] [--only REGEX] [--perf]
+#   gpu.sh [--build DIR] [--quick] [--only REGEX] [--perf] [--coll]
 #     --build DIR  build folder (default: build/gpu)
 #     --quick      without compute-sanitizer
 #     --only REGEX the tests with such a name (grep -E), e.g. 'memcheck|racecheck'
 #     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are) and the command ring's
+#     --coll       no tests: the tables of collectives of docs/benchmarks.md, beside NCCL if there is one (GPUSHMEM_NCCL=FILE)
 #
 # GPUSHMEM_BITCODE=FILE is libnvshmem_device.bc for Triton, from `ninja nvshmem_device_bc` on any machine with clang 19 or newer
 # (default: that of the build folder, if it is there).
@@ -17,13 +18,14 @@
 # PEs share a GPU where there are fewer GPUs than PEs: with CUDA_VISIBLE_DEVICES=0 all of them. Exit code 77: there is no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-build=build/gpu quick='' only='' perf='' passed=0 failed=0
+build=build/gpu quick='' only='' perf='' coll='' passed=0 failed=0
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=$2 && shift ;;
     --quick) quick=1 ;;
     --only) only=$2 && shift ;;
     --perf) perf=1 ;;
+    --coll) coll=1 ;;
     *) sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0" && exit 2 ;;
     esac
     shift
@@ -37,6 +39,7 @@ for name in basic rma amo order carried ctx edges errors tiny lost growth stream
     nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
+[ -z "$coll" ] || targets='gpushmem gpushmem_cli gpushmem-perf.cuda'
 export PATH=$PATH:/usr/local/cuda/bin
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
 [ "${gpus:-0}" -gt 0 ] || { echo "gpu.sh: nvidia-smi shows no GPU here" && exit 77; }
@@ -56,6 +59,45 @@ unset GPUSHMEM_BITCODE # no setting of the library
 # launch the driver may wait for the running ones, which may be waiting for it.
 export GPUSHMEM_HEAP_SIZE=128M GPUSHMEM_WAIT_TIMEOUT_MS=15000 GPUSHMEM_HEAP_KIND=device CUDA_MODULE_LOADING=EAGER
 export GPUSHMEM_SETTINGS_FILE=none GPUSHMEM_HANG_REPORT=12 # a test that hangs says where before its time is over
+
+# One line for each operation and size, of what gpushmem perf prints: us, and where NCCL was there our time by its.
+coll_table() {
+    awk '/^# issued by:/ { issuer = $4; sub(";", "", issuer) }
+        $3 ~ /^(B|KiB|MiB|GiB)$/ {
+            name = $1; side = sub(/^nccl-/, "", name); row = name " " $2 " " $3
+            if (!(row in seen)) { seen[row] = 1; rows[++n] = row }
+            us[row, issuer, side] = $4; issuers[issuer] = 1
+        }
+        function ratio(row, issuer) {
+            return (row, issuer, 1) in us ? sprintf("%.2f", us[row, issuer, 0] / us[row, issuer, 1]) : ""
+        }
+        END {
+            if ("thread" in issuers) print "| | thread | warp | block |\n|---|--:|--:|--:|"
+            else print "| | in a row | NCCL | ratio | in a graph | NCCL | ratio |\n|---|--:|--:|--:|--:|--:|--:|"
+            for (i = 1; i <= n; i++) {
+                row = rows[i]; line = "| " row " |"
+                if ("thread" in issuers)
+                    line = line " " us[row, "thread", 0] " | " us[row, "warp", 0] " | " us[row, "block", 0] " |"
+                else
+                    for (k = 1; k <= 2; k++) {
+                        issuer = k == 1 ? "stream" : "graph"
+                        line = line " " us[row, issuer, 0] " | " us[row, issuer, 1] " | " ratio(row, issuer) " |"
+                    }
+                print line
+            }
+        }'
+}
+if [ -n "$coll" ]; then
+    nccl=${GPUSHMEM_NCCL:-$(ldconfig -p | awk '/libnccl.so.2 / { print $NF; exit }')}
+    unset GPUSHMEM_NCCL # no setting of the library
+    export GPUSHMEM_HEAP_SIZE=1G
+    { timeout 300 "$bin/gpushmem" perf coll -n 2 --issuer stream --sizes 8,4K,64K,256K,1M,4M,16M,64M,256M \
+        ${nccl:+--nccl "$nccl"} | tee "$log" | coll_table; } || exit 1
+    # those of PEs that map each other's memory, not of the ring
+    GPUSHMEM_P2P=1 timeout 60 "$bin/gpushmem" perf coll -n 2 --issuer device --sizes 8,64,512,1K,4K,16K,64K |
+        awk '/ring/ { exit } { print }' | coll_table
+    exit
+fi
 
 # check NAME COMMAND...: one test.
 check() {
@@ -151,7 +193,9 @@ for program in "$bin"/device_*.cuda; do
 done
 
 export GPUSHMEM_WAIT_TIMEOUT_MS=15000
-for ways in packets=2K packets=2K,copies=4K,blocks=2 packets=2K,blocks=1; do # small vectors by the ways of large ones
+# small vectors by the ways of large ones
+for ways in packets=2K packets=2K,dense=0 packets=2K,dense=0,copies=4K,blocks=2 packets=2K,dense=0,blocks=1 \
+    packets=2K,blocks=1; do
     for name in coll coll_kinds coll_issuers; do
         check "device_$name, 2 PEs, $ways" job 2 env GPUSHMEM_COLLECTIVES=$ways "$bin/device_$name.cuda"
     done

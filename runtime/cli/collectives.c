@@ -13,7 +13,10 @@ enum { TABLE = 74 };                   // columns of the table
 
 static struct gpsh_coll_choice choice_of(int kind, uint64_t bytes, int pes)
 {
-    const struct gpushmem_dev_team team = {.n = pes, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
+    const struct gpushmem_dev_team team = {.n = pes,
+                                           .flags = GPUSHMEM_DEV_TEAM_DIRECT |
+                                                    GPUSHMEM_DEV_TEAM_STREAM |
+                                                    (uint32_t)pes << GPUSHMEM_DEV_TEAM_ROOM_SHIFT};
     const struct gpushmem_coll_op op = {.kind = (uint8_t)kind, .n = bytes, .width = 1};
     const struct gpsh_device_nodes none = {0};
     return gpsh_coll_choose(&op, &team, &none, true, &gpsh_coll_limits);
@@ -95,8 +98,9 @@ int gpsh_cli_print_collectives(void)
     gpsh_page_paragraph(
         "Collectives of streams where all members are mapped; bytes of a block, dest "
         "and source apart.");
-    gpsh_page_paragraph("Kernels send blocks of up to 512 bytes in packets, up to some KiB through "
-                        "staging memory, and more directly. What goes twice is two halves of a "
+    gpsh_page_paragraph("Kernels send blocks of up to 512 bytes in packets, two members up to "
+                        "64 KiB in dense ones, more up to some KiB through staging memory, and the "
+                        "rest directly. What goes twice is two halves of a "
                         "broadcast, or of a reduce a reducescatter and an fcollect.");
     putchar('\n');
     print_nodes(gpsh_coll_limits.nodes);

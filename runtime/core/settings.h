@@ -38,7 +38,7 @@ static inline const struct gpsh_settings *gpsh_settings(void)
     return &gpsh_settings_state;
 }
 
-enum { GPSH_COLLECTIVES_TEXT = 96 }; // of the setting in full
+enum { GPSH_COLLECTIVES_TEXT = 128 }; // of the setting in full
 
 enum gpsh_on_error { GPSH_ON_ERROR_WARN, GPSH_ON_ERROR_ABORT, GPSH_ON_ERROR_IGNORE };
 enum gpsh_on_pe_failure { GPSH_ON_FAILURE_ABORT, GPSH_ON_FAILURE_NOTIFY };

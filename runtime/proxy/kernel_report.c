@@ -35,9 +35,12 @@ static bool find_in_streams(struct place *place, uint64_t at)
     uint64_t channel = gpushmem_coll_channel_bytes(place->room, is_checked(place));
     if (at >= gpushmem_coll_stream_bytes(place->room, is_checked(place)))
         return false;
+    uint64_t dense = gpushmem_coll_dense_at(place->room, false, 0);
     place->stream = at < others;
     place->channel = place->stream ? 0 : 1 + (int)((at - others) / channel);
     place->at = place->stream ? at : (at - others) % channel;
+    if (place->room == 2 && place->stream && at >= dense) // a channel's dense packets
+        place->channel = (int)((at - dense) / gpushmem_coll_dense_bytes(false));
     return true;
 }
 

@@ -37,6 +37,7 @@ enum is {
     FITS_DOUBLING = GPSH_COLL_FITS_DOUBLING,
     EXACT = 1 << 20,   // the same bits in any order of folding
     GATHERS = 1 << 21, // so much from all members that it takes longer than a hop
+    DENSE = 1 << 22,   // fits dense packets, by the setting or the constant
 };
 
 #define KIND(NAME) (1u << GPUSHMEM_COLL_##NAME)
@@ -82,9 +83,12 @@ static const struct rule {
     {STREAM, GPUSHMEM_COLL_NODES, SPREADS, BEHIND_NICS | NODES | LONG | SAVES, 0, 0},
     {STREAM, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
     {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
-    // benchmarks.md, two H200 by NVLink: a reduce of 128 KiB takes 5.4 us in packets, of 256 KiB
-    // 14.1 without; copy engines take over where gathers of 16 and 64 MiB had gone by stores.
+    // benchmarks.md, two H200 by NVLink, in a graph: a reduce of 64 KiB takes 3.9 us in packets and
+    // 4.4 in dense ones, of 4 MiB 23 in those and 29 by a push, of 16 MiB 83 and 75; a gather of
+    // twice 2 MiB 15.9 and 15.5 by stores. Copy engines take over where gathers of 16 and 64 MiB
+    // had gone by stores.
     {STREAM, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
+    {STREAM, GPUSHMEM_COLL_DENSE, 0xffff, DENSE, 0, 0},
     {STREAM, GPUSHMEM_COLL_TWO, KIND(REDUCE) | KIND(BROADCAST), HALVES, 0, 0},
     {STREAM, GPUSHMEM_COLL_PUSH, KIND(REDUCE), PUSHES, 0, 0},
     {STREAM, GPUSHMEM_COLL_COPY, SPREADS | KIND(ALLTOALL), COPIES, 0, 0},
@@ -96,6 +100,8 @@ static const struct rule {
     {KERNEL, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
     {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
     {KERNEL, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
+    // benchmarks.md: from there to 64 KiB two members take a third of the time of the rows below.
+    {KERNEL, GPUSHMEM_COLL_DENSE, 0xffff, DENSE, 0, 0},
     {KERNEL, GPUSHMEM_COLL_STAGED, 0xffff & ~(KIND(COLLECT) | KIND(ALLTOALLS)), STAGES, 0, 0},
     {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
 };
@@ -108,10 +114,17 @@ enum {
     SHARE = 16 << 10,          // of one block, in a microsecond or two
     LARGE = 32 << 20,          // 32 blocks fill the links from one side, 64 where both sides send
     KERNEL_PACKET_BYTES = 512, // GPUSHMEM_COLL_PACKET_BYTES of kernels
+    KERNEL_DENSE = 64 << 10,   // GPSH_DENSE_KERNEL_MOST
+    DENSE_THREADS = 256,
+    DENSE_COPIES = 4, // what is not folded goes by stores from a fourth of the limit on
 };
 
-static const struct gpsh_coll_limits standard = {192 << 10, 64 << 20, 64, 1, 0};
-struct gpsh_coll_limits gpsh_coll_limits = {192 << 10, 64 << 20, 64, 1, 0};
+#define STANDARD                                                                                   \
+    {                                                                                              \
+        192 << 10, 4 << 20, 64 << 20, 64, 1, 0                                                     \
+    }
+static const struct gpsh_coll_limits standard = STANDARD;
+struct gpsh_coll_limits gpsh_coll_limits = STANDARD;
 
 // ---- The setting ----
 
@@ -131,6 +144,8 @@ static bool read_word(const char *word, struct gpsh_coll_limits *limits)
         return false;
     if (!strncmp(word, "packets=", 8))
         return !gpsh_parse_size(value, &limits->packets);
+    if (!strncmp(word, "dense=", 6))
+        return !gpsh_parse_size(value, &limits->dense);
     if (!strncmp(word, "copies=", 7))
         return !gpsh_parse_size(value, &limits->copies);
     if (!strncmp(word, "nodes=", 6))
@@ -154,8 +169,8 @@ int gpsh_coll_limits_read(const char *text)
         if (!read_word(word, &limits))
             return gpsh_fail(
                 GPUSHMEM_ERR_SETTING,
-                "GPUSHMEM_COLLECTIVES: '%s' is none of packets=BYTES, copies=BYTES, nodes=0, "
-                "nodes=1, round=0, round=1 and blocks=N with N from 1 to %d",
+                "GPUSHMEM_COLLECTIVES: '%s' is none of packets=BYTES, dense=BYTES, "
+                "copies=BYTES, nodes=0, nodes=1, round=0, round=1 and blocks=N with N from 1 to %d",
                 word, GPUSHMEM_COLL_STREAM_BLOCKS);
         text += length + (text[length] == ',');
     }
@@ -166,8 +181,10 @@ int gpsh_coll_limits_read(const char *text)
 void gpsh_coll_limits_print(char *text, size_t bytes)
 {
     const struct gpsh_coll_limits *limits = &gpsh_coll_limits;
-    snprintf(text, bytes, "packets=%" PRIu64 ",copies=%" PRIu64 ",blocks=%u,nodes=%u,round=%u",
-             limits->packets, limits->copies, limits->blocks, limits->nodes, limits->round);
+    snprintf(text, bytes,
+             "packets=%" PRIu64 ",dense=%" PRIu64 ",copies=%" PRIu64 ",blocks=%u,nodes=%u,round=%u",
+             limits->packets, limits->dense, limits->copies, limits->blocks, limits->nodes,
+             limits->round);
 }
 
 // ---- The choice ----
@@ -296,10 +313,16 @@ static bool can_push(uint64_t bytes, int n, unsigned blocks)
     return n == 2 && bytes / (blocks < 2 ? 1 : blocks / 2) <= most;
 }
 
-static unsigned of_mapped(const struct gpushmem_coll_op *op, uint64_t bytes, int n, bool apart,
-                          unsigned blocks, const struct gpsh_coll_limits *limits)
+static unsigned of_mapped(const struct gpushmem_coll_op *op, uint64_t bytes,
+                          const struct gpushmem_dev_team *team, bool apart, unsigned blocks,
+                          const struct gpsh_coll_limits *limits)
 {
-    return (fits_packets(op, bytes, n, limits) ? PACKETS : 0u) |
+    const int n = team->n;
+    bool folds = op->kind >= GPUSHMEM_COLL_REDUCE;
+    uint64_t most = folds ? limits->dense : limits->dense / DENSE_COPIES;
+    bool dense = gpushmem_coll_may_be_dense(op->kind, n, team->flags) && bytes <= most &&
+                 bytes <= GPUSHMEM_COLL_DENSE_MOST;
+    return (fits_packets(op, bytes, n, limits) ? PACKETS : 0u) | (dense ? DENSE : 0u) |
            (fits_twice(op, n, limits) ? HALVES : 0u) |
            (apart && can_push(bytes, n, blocks) ? PUSHES : 0u) |
            (limits->copies && bytes >= limits->copies ? COPIES : 0u);
@@ -312,6 +335,16 @@ static struct gpsh_coll_choice in_packets(int way, uint64_t bytes)
     unsigned blocks = at_most((threads + THREADS - 1) / THREADS, GPUSHMEM_COLL_STREAM_BLOCKS);
     unsigned warps = at_most((threads + 31) / 32, THREADS / 32);
     return (struct gpsh_coll_choice){way, blocks, 32 * warps};
+}
+
+// A thread for each slot of a chunk, on as many multiprocessors as there is work for.
+static struct gpsh_coll_choice in_dense(uint64_t bytes, unsigned most)
+{
+    unsigned slots =
+        gpushmem_coll_dense_chunk_slots(bytes, gpushmem_coll_dense_chunks(bytes, true));
+    unsigned threads = slots < DENSE_THREADS ? slots : +DENSE_THREADS,
+             blocks = (slots + threads - 1) / threads;
+    return (struct gpsh_coll_choice){GPUSHMEM_COLL_DENSE, at_most(blocks, most), threads};
 }
 
 static unsigned blocks_by_nodes(const struct gpushmem_coll_op *op, uint64_t bytes, int n, int nodes,
@@ -345,7 +378,7 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     const unsigned pushing = at_most((bytes + SHARE - 1) / SHARE, limits->blocks);
     bool by_nics = n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT);
     unsigned is = by_nics ? of_nodes(op, bytes, n, nodes, limits)
-                          : of_mapped(op, bytes, n, apart, pushing, limits);
+                          : of_mapped(op, bytes, team, apart, pushing, limits);
     if (is & NODES && !apart) {
         uint64_t segment = gpsh_coll_segment(op, n, nodes) * op->width;
         at_once = bytes < segment ? bytes : segment;
@@ -357,6 +390,7 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     case GPUSHMEM_COLL_COPY: return (struct gpsh_coll_choice){way, 1, 32};
     case GPUSHMEM_COLL_LL: return in_packets(way, bytes);
     case GPUSHMEM_COLL_TWO: return in_packets(way, part_of(op, n) * op->width);
+    case GPUSHMEM_COLL_DENSE: return in_dense(bytes, limits->blocks);
     case GPUSHMEM_COLL_PUSH: return (struct gpsh_coll_choice){way, pushing, THREADS};
     case GPUSHMEM_COLL_NODES:
         return (struct gpsh_coll_choice){
@@ -367,14 +401,15 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     }
 }
 
-int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream)
+int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream)
 {
     uint64_t bytes = op->n * op->width;
-    unsigned is = mapped ? 0u : BEHIND_NICS;
+    unsigned is = flags & GPUSHMEM_DEV_TEAM_DIRECT ? 0u : BEHIND_NICS;
     is |= gpushmem_coll_in_rounds(op->kind, bytes, n, stream) ? SHORT : 0u;
     bool packets = bytes <= gpushmem_coll_ll_most(n, stream) && bytes <= KERNEL_PACKET_BYTES &&
                    !gpushmem_coll_is_wide(op->kind, op->type, op->fold);
-    is |= packets ? PACKETS : 0u;
+    bool dense = gpushmem_coll_may_be_dense(op->kind, n, flags) && bytes <= KERNEL_DENSE;
+    is |= (packets ? PACKETS : 0u) | (dense ? DENSE : 0u);
     is |= bytes <= gpushmem_coll_stage_most(n) ? STAGES : 0u;
     const struct facts facts = {KERNEL, op->kind, 0, bytes, bytes, is};
     return choose(&facts);
@@ -382,8 +417,8 @@ int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, bool mappe
 
 const char *gpsh_coll_way_name(int way)
 {
-    static const char *const names[] = {"flags",  "packets", "staged", "direct", "push",
-                                        "copies", "rounds",  "twice",  "nodes",  "keep"};
+    static const char *const names[] = {"flags",  "packets", "staged", "direct", "push", "copies",
+                                        "rounds", "twice",   "nodes",  "keep",   "dense"};
     return names[way];
 }
 

@@ -18,6 +18,7 @@ struct gpsh_coll_choice {
 // From which sizes on what is used (0: never), and what else the setting says.
 struct gpsh_coll_limits {
     uint64_t packets; // largest sum of a member's messages that goes in packets
+    uint64_t dense;   // largest block of a fold of two members that goes in dense packets
     uint64_t copies;  // smallest message that copy engines move
     unsigned blocks;  // at most
     unsigned nodes;   // 1: operations of several nodes go node by node
@@ -84,8 +85,8 @@ void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_d
 
 // ---- Of kernels, which have the rows compiled in ----
 
-// enum gpushmem_coll_way. `mapped`: they load and store the heaps of all n members.
-int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream);
+// enum gpushmem_coll_way. `flags` of the team of n members (enum gpushmem_dev_team_flag).
+int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream);
 
 const char *gpsh_coll_way_name(int way);
 const char *gpsh_coll_kind_name(int kind);

@@ -11,9 +11,9 @@
 #include "stream/stream_image.h"
 #include "stream/stream_module.h"
 
-enum kernel { SYNC, PACKETS, PAIR, FEW, LARGE, NODES, ENTER, LEAVE, KERNELS };
+enum kernel { SYNC, PACKETS, PAIR, FEW, DENSE, LARGE, NODES, ENTER, LEAVE, KERNELS };
 static const char *const names[KERNELS] = {
-    "gpsh_coll_sync",  "gpsh_coll_packets", "gpsh_coll_pair",  "gpsh_coll_few",
+    "gpsh_coll_sync",  "gpsh_coll_packets", "gpsh_coll_pair",  "gpsh_coll_few",  "gpsh_coll_dense",
     "gpsh_coll_large", "gpsh_coll_nodes",   "gpsh_coll_enter", "gpsh_coll_leave"};
 
 static void unload(void);
@@ -31,7 +31,7 @@ static struct gpsh_stream_module colls = {
     .names = names,
     .n = KERNELS,
     .asked = SYNC,
-    .late = LARGE,
+    .late = DENSE,
     .idle_threads = 32,
     .idle_nothing = nothing,
     .unload = unload,
@@ -123,6 +123,8 @@ static gpsh_cu_result enqueue(const struct gpushmem_coll_op *op,
         return by_few(op, team, pes, choice, stream);
     if (choice.way == GPUSHMEM_COLL_LL)
         return launch(PACKETS, op, team, choice, stream);
+    if (choice.way == GPUSHMEM_COLL_DENSE)
+        return launch(DENSE, op, team, choice, stream);
     if (choice.way == GPUSHMEM_COLL_NODES || choice.way == GPUSHMEM_COLL_KEEP)
         return launch(NODES, op, team, choice, stream);
     if (choice.way == GPUSHMEM_COLL_COPY)

@@ -45,6 +45,12 @@ KERNEL(packets, 512)
 KERNEL_OF_FEW(pair, 1)
 KERNEL_OF_FEW(few, GPUSHMEM_COLL_FEW_OTHERS)
 
+KERNEL(dense, 512)
+{
+    if (op.kind)
+        gpsh_dev_stream_dense(dev, team, op);
+}
+
 KERNEL(large, 512)
 {
     if (op.kind)

@@ -7,7 +7,7 @@
 #include "gpushmem/device/coll_stream.cuh"
 #endif
 
-enum { MOST = 96 << 10, GUARD = 64 };
+enum { MOST = 132 << 10, GUARD = 64 };
 
 static int me, n;
 static char *source, *dest; // symmetric
@@ -32,6 +32,13 @@ __global__ void go_far(struct gpushmem_dev d, gpushmem_team_t team)
 {
     uint64_t *epochs = d.teams[team & GPUSHMEM_TEAM_SLOT_MASK].epochs;
     epochs[0] = ((uint64_t)1 << 32) + epochs[GPUSHMEM_TEAM_STREAM_EPOCHS] - 3;
+}
+
+__global__ void look_at_team(struct gpushmem_dev d, int *is_small)
+{
+    const struct gpushmem_dev_team team = gpsh_dev_team_read(&d.teams[GPUSHMEM_TEAM_WORLD]);
+    *is_small = gpsh_dev_small_team(team, GPUSHMEM_TEAM_WORLD, false) +
+                2 * gpsh_dev_small_team(team, GPUSHMEM_TEAM_WORLD, true);
 }
 
 __global__ void run(struct gpushmem_dev d, struct what what, int *statuses)
@@ -306,6 +313,58 @@ static void test_grids(void)
         }
 }
 
+// ---- Two members: what kernels ask of their team, and blocks in several chunks ----
+
+// Without this nobody would notice that all operations take the long way.
+static void test_team_is_small(void)
+{
+    if (n != 2 || !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
+        return;
+    RUN(look_at_team, 1, 1, dev, status_word);
+    CHECK(check_read(status_word) == 3);
+    int none = 0;
+    CHECK_OK(gpushmem_int_put(status_word, &none, 1, me));
+    CHECK_OK(gpushmem_quiet());
+}
+
+// The first operation of a kernel and of a stream would have the number that clears the packets.
+static void test_chunks(void)
+{
+    enum { COUNT = 300001 }; // four chunks of streams
+    static float mine[COUNT], sums[COUNT];
+    if (n < 2)
+        return;
+    float *from = (float *)gpushmem_malloc(sizeof mine),
+          *to = (float *)gpushmem_malloc(sizeof sums);
+    CHECK(from && to);
+    if (!from || !to)
+        return;
+    RUN(set_epochs, 1, 1, dev, (uint64_t)0x2fffffffe);
+    gpushmem_barrier_all();
+    check_op<float>(op_of(GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM, 16384, 0),
+                    2, 32, 0, false);
+    for (int round = 0; round < 4; round++) {
+        float *result = round % 2 ? from : to;
+        int wrong = 0;
+        for (uint64_t i = 0; i < COUNT; i++)
+            mine[i] = value<float>(me, i, 1000 + round);
+        CHECK_OK(gpushmem_float_put(from, mine, COUNT, me));
+        CHECK_OK(gpushmem_quiet());
+        CHECK_OK(gpushmem_float_sum_reduce_on_stream(0, result, from, COUNT, NULL));
+        CHECK_OK(gpushmem_launch_wait(NULL));
+        CHECK_OK(gpushmem_float_get(sums, result, COUNT, me));
+        for (uint64_t i = 0; i < COUNT; i++) {
+            float sum = value<float>(0, i, 1000 + round);
+            for (int pe = 1; pe < n; pe++)
+                sum += value<float>(pe, i, 1000 + round);
+            wrong += sum != sums[i];
+        }
+        CHECK(!wrong);
+    }
+    gpushmem_free(to);
+    gpushmem_free(from);
+}
+
 int main(void)
 {
     me = check_begin();
@@ -321,11 +380,13 @@ int main(void)
     RUN(set_epochs, 1, 1, dev, (uint64_t)0xffffffe0);
     gpushmem_barrier_all();
 
-    // Elements of 4 bytes. Kernels: packets up to 512 bytes, staging memory up to 8192 for two PEs
-    // and 4096 for three. Streams: packets up to 2048 divided by the others (see CMakeLists.txt).
+    // Elements of 4 bytes. Kernels: packets up to 512 bytes, then for two PEs dense ones up to 64
+    // KiB, in two chunks from 36 KiB on, for three staging memory up to 4096. Streams: packets up
+    // to 2048 divided by the others (see CMakeLists.txt).
     // Behind NICs: rounds up to 8192 bytes (32768 on streams) divided by the PEs.
-    static const uint64_t sizes[] = {1,   2,   3,   17,   64,   127,  128,  129,  256,  257, 512,
-                                     513, 680, 684, 1024, 1025, 2048, 2049, 2730, 2732, 5000};
+    static const uint64_t sizes[] = {1,    2,    3,    17,   64,   127,  128,   129,
+                                     256,  257,  512,  513,  680,  684,  1024,  1025,
+                                     2048, 2049, 2730, 2732, 5000, 9217, 16384, 16385};
     // A block of 64 threads and more leaves small operations to its first warp.
     static const int threads_of[][4] = {{1, 32, 40, 0}, {1, 32, 72, 0}};
     int turn = 0;
@@ -346,7 +407,9 @@ int main(void)
                                   count, turn % n),
                             scope, threads[scope], 0, in_place);
         }
+    test_team_is_small();
     test_grids();
+    test_chunks();
     test_packets_of_the_team_before();
     gpushmem_barrier_all();
     gpushmem_free(status_word);

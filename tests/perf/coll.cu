@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives: on streams in a row and in a graph, and in kernels by a thread and a block; where
-// --nccl names the library, NCCL's in turn with ours, on the same memory. A row's size is the
+// Collectives: on streams in a row and in a graph, and in kernels by a thread, a warp and a block;
+// where --nccl names the library, NCCL's in turn with ours, on the same memory. A row's size is the
 // largest buffer of a PE: what is reduced or broadcast, all that fcollect and alltoall move, and
 // the source of reducescatter. Bandwidth is that size by the time.
 #include "kernels.cuh"
@@ -215,9 +215,13 @@ template <int KIND, int SCOPE> struct collective : scoped<SCOPE> {
         op.width = sizeof(float);
         const struct gpushmem_dev &dev = gpsh_dev_implicit;
         if (KIND == GPUSHMEM_COLL_SYNC)
-            SCOPE == THREAD ? gpushmem_dev_team_sync(world) : gpushmem_dev_team_sync_block(world);
+            SCOPE == THREAD ? gpushmem_dev_team_sync(world)
+            : SCOPE == WARP ? gpushmem_dev_team_sync_warp(world)
+                            : gpushmem_dev_team_sync_block(world);
         else if (SCOPE == THREAD)
             gpsh_dev_coll_run(dev, gpsh_dev_group_of<gpsh_scope_thread>(), op);
+        else if (SCOPE == WARP)
+            gpsh_dev_coll_run(dev, gpsh_dev_group_of<gpsh_scope_warp>(), op);
         else
             gpsh_dev_coll_run(dev, gpsh_dev_group_of<gpsh_scope_block>(), op);
     }
@@ -232,7 +236,7 @@ static int measure_collective(struct perf_bench *b, const char *name, uint64_t s
 {
     typedef collective<KIND, SCOPE> in_kernel;
     struct perf_case c = device_case<in_kernel>(name, SCOPE, size);
-    c.threads = SCOPE == THREAD ? 1 : c.threads > 512 ? 512 : c.threads;
+    c.threads = SCOPE == THREAD ? 1 : SCOPE == WARP ? 32 : c.threads > 512 ? 512 : c.threads;
     return perf_measure(b, &c);
 }
 
@@ -256,6 +260,8 @@ int perf_device_coll(struct perf_bench *b)
 {
     int status = kernel_rows<THREAD>(b);
 #if defined(__CUDACC__)
+    if (!status)
+        status = kernel_rows<WARP>(b);
     if (!status)
         status = kernel_rows<BLOCK>(b);
 #endif

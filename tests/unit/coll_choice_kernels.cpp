@@ -3,13 +3,13 @@
 #include "gpushmem/device.cuh"
 #include "gpushmem/device/coll.cuh"
 
-extern "C" int kernel_way(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream)
+extern "C" int kernel_way(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream)
 {
     const struct gpushmem_dev dev = {};
     const struct gpsh_dev_group alone = {0, 1, gpsh_dev_group::thread};
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, alone);
     c.n = c.room = n;
     c.stream = stream;
-    c.flags = mapped ? +GPUSHMEM_DEV_TEAM_DIRECT : 0u;
+    c.flags = flags;
     return gpsh_dev_coll_way(c, *op);
 }

@@ -7,7 +7,7 @@ static const struct gpsh_device_nodes one_node;
 
 static int way_of(uint64_t bytes, unsigned blocks)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, blocks, 1, 0};
+    const struct gpsh_coll_limits limits = {192 << 10, 0, 8 << 20, blocks, 1, 0};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_REDUCE, .n = bytes, .width = 1};
     return gpsh_coll_choose(&op, &team, &one_node, true, &limits).way;
@@ -33,7 +33,7 @@ static struct gpushmem_coll_op reduce_of(uint64_t n, uint32_t width)
 // What fits into packets goes once; up to as much for each member's part, twice; then otherwise.
 Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 0};
+    const struct gpsh_coll_limits limits = {192 << 10, 0, 8 << 20, 64, 1, 0};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     const struct {
         uint64_t n;
@@ -51,10 +51,41 @@ Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
     }
 }
 
+// Of two members with memory for them: from where packets end to the limit.
+Test(coll_choice, gpsh_coll_choose__two_members_with_room__send_dense_packets)
+{
+    const struct gpsh_coll_limits limits = {192 << 10, 4 << 20, 8 << 20, 64, 1, 0};
+    const unsigned maps = GPUSHMEM_DEV_TEAM_DIRECT, streams = maps | GPUSHMEM_DEV_TEAM_STREAM,
+                   shift = GPUSHMEM_DEV_TEAM_ROOM_SHIFT;
+    const struct {
+        int n;
+        unsigned flags;
+        uint64_t bytes;
+        int way;
+        unsigned blocks, threads;
+    } rows[] = {
+        {2, streams | 2u << shift, 192 << 10, GPUSHMEM_COLL_LL, 48, 512},
+        {2, streams | 2u << shift, (192 << 10) + 4, GPUSHMEM_COLL_DENSE, 17, 256},
+        {2, streams | 2u << shift, 384 << 10, GPUSHMEM_COLL_DENSE, 32, 256},
+        {2, streams | 2u << shift, 4 << 20, GPUSHMEM_COLL_DENSE, 32, 256},
+        {2, streams | 2u << shift, (4 << 20) + 4, GPUSHMEM_COLL_PUSH, 64, 512},
+        {2, streams | 3u << shift, 400 << 10, GPUSHMEM_COLL_PUSH, 25, 512}, // no memory for them
+        {3, streams | 3u << shift, 400 << 10, GPUSHMEM_COLL_DIRECT, 25, 512},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct gpushmem_dev_team team = {.n = rows[i].n, .flags = rows[i].flags};
+        const struct gpushmem_coll_op op = reduce_of(rows[i].bytes / 4, 4);
+        struct gpsh_coll_choice choice = gpsh_coll_choose(&op, &team, &one_node, true, &limits);
+        cr_expect_eq(choice.way, rows[i].way, "row %zu: %d", i, choice.way);
+        cr_expect(choice.blocks == rows[i].blocks && choice.threads == rows[i].threads,
+                  "row %zu: %u x %u", i, choice.blocks, choice.threads);
+    }
+}
+
 Test(coll_choice, gpsh_coll_in_two__odd_broadcast__is_two_halves)
 {
     static char dest[16], source[16];
-    const struct gpsh_coll_limits limits = {8, 8 << 20, 64, 1, 0};
+    const struct gpsh_coll_limits limits = {8, 0, 8 << 20, 64, 1, 0};
     const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
     struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_BROADCAST,
                                   .n = 7,
@@ -104,7 +135,7 @@ static const struct gpsh_device_nodes two_nodes = {2, 0, 3, starts};
 static struct gpsh_coll_choice by_nodes(const struct gpushmem_coll_op *op,
                                         const struct gpsh_device_nodes *nodes)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 0};
+    const struct gpsh_coll_limits limits = {192 << 10, 0, 8 << 20, 64, 1, 0};
     const struct gpushmem_dev_team team = {.n = 5};
     return gpsh_coll_choose(op, &team, nodes, true, &limits);
 }
@@ -151,7 +182,7 @@ Test(coll_choice, gpsh_coll_choose__nodes_of_one_member__fold_by_nodes_alone)
 
 Test(coll_choice, gpsh_coll_choose__rounded_halves__go_by_nodes)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 1};
+    const struct gpsh_coll_limits limits = {192 << 10, 0, 8 << 20, 64, 1, 1};
     const struct gpushmem_dev_team team = {.n = 5};
     struct gpushmem_coll_op op = reduce_of(1 << 20, 2);
     op.type = GPUSHMEM_COLL_BFLOAT16;
@@ -163,7 +194,7 @@ Test(coll_choice, gpsh_coll_choose__rounded_halves__go_by_nodes)
 // In place each segment has all hops: of 30 PEs alone it has 2 MiB, which take less without nodes.
 Test(coll_choice, gpsh_coll_choose__short_segments_of_many_nodes__go_without_nodes)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 8 << 20, 64, 1, 0};
+    const struct gpsh_coll_limits limits = {192 << 10, 0, 8 << 20, 64, 1, 0};
     const struct gpushmem_dev_team team = {.n = 30};
     const struct gpsh_device_nodes alone = {30, 0, 30, NULL};
     const struct gpushmem_coll_op op = reduce_of(64 << 20, 4);
@@ -191,7 +222,7 @@ Test(coll_choice, gpsh_coll_segment__of_any_width__fits_what_is_kept)
 
 // ---- Kernels, which have the rows compiled in ----
 
-extern int kernel_way(const struct gpushmem_coll_op *op, int n, bool mapped, bool stream);
+extern int kernel_way(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream);
 
 Test(coll_choice, gpsh_coll_choose_kernel__any__is_what_kernels_choose)
 {
@@ -200,16 +231,20 @@ Test(coll_choice, gpsh_coll_choose_kernel__any__is_what_kernels_choose)
     for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++)
         for (int n = 2; n < 20; n += 3)
             for (op.n = 1; op.n < 1 << 14; op.n = op.n * 3 / 2 + 1)
-                for (int bits = 0; bits < 8; bits++) {
+                for (int bits = 0; bits < 16; bits++) {
+                    const unsigned flags = (bits & 1 ? GPUSHMEM_DEV_TEAM_DIRECT : 0u) |
+                                           (bits & 8 ? GPUSHMEM_DEV_TEAM_STREAM : 0u) |
+                                           (unsigned)n << GPUSHMEM_DEV_TEAM_ROOM_SHIFT;
                     op.kind = (uint8_t)kind;
                     op.fold = bits & 4 ? GPUSHMEM_COLL_PROD : GPUSHMEM_COLL_SUM;
-                    int way = gpsh_coll_choose_kernel(&op, n, bits & 1, bits & 2);
-                    cr_assert_eq(way, kernel_way(&op, n, bits & 1, bits & 2), "kind %d of %d: %d",
+                    int way = gpsh_coll_choose_kernel(&op, n, flags, bits & 2);
+                    cr_assert_eq(way, kernel_way(&op, n, flags, bits & 2), "kind %d of %d: %d",
                                  kind, (int)op.n, way);
                     ways |= 1 << way;
                 }
     cr_expect_eq(ways, 1 << GPUSHMEM_COLL_LL | 1 << GPUSHMEM_COLL_STAGED |
-                           1 << GPUSHMEM_COLL_DIRECT | 1 << GPUSHMEM_COLL_ROUNDS);
+                           1 << GPUSHMEM_COLL_DIRECT | 1 << GPUSHMEM_COLL_ROUNDS |
+                           1 << GPUSHMEM_COLL_DENSE);
 }
 
 // ---- The host ----
@@ -284,13 +319,14 @@ Test(coll_choice, gpsh_coll_choose_host__small__is_gathered_or_doubled)
 
 Test(coll_choice, gpsh_coll_limits_read__each_word__sets_its_own_limit_alone)
 {
-    const char *words[] = {"packets=1K", "copies=2K", "blocks=3", "nodes=0", "round=1"};
+    const char *words[] = {"packets=1K", "dense=3K", "copies=2K", "blocks=3", "nodes=0", "round=1"};
     const char *read[] = {
-        "packets=1024,copies=67108864,blocks=64,nodes=1,round=0",
-        "packets=196608,copies=2048,blocks=64,nodes=1,round=0",
-        "packets=196608,copies=67108864,blocks=3,nodes=1,round=0",
-        "packets=196608,copies=67108864,blocks=64,nodes=0,round=0",
-        "packets=196608,copies=67108864,blocks=64,nodes=1,round=1",
+        "packets=1024,dense=4194304,copies=67108864,blocks=64,nodes=1,round=0",
+        "packets=196608,dense=3072,copies=67108864,blocks=64,nodes=1,round=0",
+        "packets=196608,dense=4194304,copies=2048,blocks=64,nodes=1,round=0",
+        "packets=196608,dense=4194304,copies=67108864,blocks=3,nodes=1,round=0",
+        "packets=196608,dense=4194304,copies=67108864,blocks=64,nodes=0,round=0",
+        "packets=196608,dense=4194304,copies=67108864,blocks=64,nodes=1,round=1",
     };
     char text[128];
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -143,6 +143,8 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_NODES = 8,
     // before a reduce in place by nodes: copies of what it will overwrite, in a kernel of its own
     GPUSHMEM_COLL_KEEP = 9,
+    // of two members: packets of 12 bytes of data (device/coll_dense.cuh)
+    GPUSHMEM_COLL_DENSE = 10,
 };
 
 // One collective operation, the same on all members but for dest and source of other memory than
@@ -202,6 +204,14 @@ enum {
     GPUSHMEM_COLL_STREAM_BLOCKS = 64,      // at most
     GPUSHMEM_COLL_STREAM_LL = 768 << 10,
     GPUSHMEM_COLL_STREAM_STAGE = 64 << 10,
+    // Slots of dense packets that one chunk has at most; there are two buffers.
+    GPUSHMEM_COLL_DENSE_SLOT = 64,      // bytes in memory,
+    GPUSHMEM_COLL_DENSE_DATA = 48,      // and of data
+    GPUSHMEM_COLL_DENSE_ROW = 32,       // slots that lie together,
+    GPUSHMEM_COLL_DENSE_TILE = 32 * 48, // and bytes of data in them
+    GPUSHMEM_COLL_STREAM_SLOTS = 16 * 512,
+    GPUSHMEM_COLL_KERNEL_SLOTS = 512,
+    GPUSHMEM_COLL_DENSE_MOST = 1 << 30, // bytes of a block: its slots are counted in 32 bits
     // A push has about as many pieces of so many bytes each: then a flag says that one is there.
     GPUSHMEM_COLL_PUSH_PIECES = 8,
     GPUSHMEM_COLL_PUSH_LEAST = 32 << 10,
@@ -266,11 +276,53 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_bytes(int32_t room, bool che
     return gpushmem_coll_calls_at(room) + calls * sizeof(struct gpushmem_coll_call);
 }
 
+GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_dense_slots(bool stream)
+{
+    return stream ? GPUSHMEM_COLL_STREAM_SLOTS : GPUSHMEM_COLL_KERNEL_SLOTS;
+}
+
+GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_dense_tiles(uint64_t bytes)
+{
+    return ((uint32_t)bytes + GPUSHMEM_COLL_DENSE_TILE - 1) / GPUSHMEM_COLL_DENSE_TILE;
+}
+
+// Into how many chunks a block is divided, and slots of each: whole rows.
+GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_dense_chunks(uint64_t bytes, bool stream)
+{
+    uint32_t rows = gpushmem_coll_dense_slots(stream) / GPUSHMEM_COLL_DENSE_ROW;
+    return (gpushmem_coll_dense_tiles(bytes) + rows - 1) / rows;
+}
+
+GPUSHMEM_HOST_DEVICE uint32_t gpushmem_coll_dense_chunk_slots(uint64_t bytes, uint32_t chunks)
+{
+    uint32_t tiles = gpushmem_coll_dense_tiles(bytes);
+    if (chunks > 1) // most have one, and a division takes long
+        tiles = (tiles + chunks - 1) / chunks;
+    return tiles * GPUSHMEM_COLL_DENSE_ROW;
+}
+
+// Bytes of both buffers of a sequence.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_dense_bytes(bool stream)
+{
+    return 2 * (uint64_t)gpushmem_coll_dense_slots(stream) * GPUSHMEM_COLL_DENSE_SLOT;
+}
+
+// Where dense packets lie in the scratch for streams: those of streams, and then of each channel.
+// Teams with room for more than two members have none.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_dense_at(int32_t room, bool stream, int channel)
+{
+    uint64_t at = gpushmem_coll_stage_at(room, true) + gpushmem_coll_stage_bytes(room, true);
+    if (stream || room != 2)
+        return at;
+    return at + gpushmem_coll_dense_bytes(true) +
+           (uint64_t)channel * gpushmem_coll_dense_bytes(false);
+}
+
 // A team's first channel has scratch of its own. The others, 1 .. CHANNELS-1, follow what streams
 // have; and those of CHANNELS would end there.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_channel_at(int32_t room, int channel, bool checked)
 {
-    return gpushmem_coll_stage_at(room, true) + gpushmem_coll_stage_bytes(room, true) +
+    return gpushmem_coll_dense_at(room, false, GPUSHMEM_TEAM_CHANNELS) +
            (uint64_t)(channel - 1) * gpushmem_coll_channel_bytes(room, checked);
 }
 
@@ -345,6 +397,20 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_coll_is_wide(int32_t kind, int32_t type, int3
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_most(int32_t n)
 {
     return n < 2 ? 0 : GPUSHMEM_COLL_KERNEL_STAGE / (2 * (uint64_t)(n - 1)) & ~(uint64_t)15;
+}
+
+// Whether a team has memory for dense packets, and whether two members that have it may use them,
+// for whatever size.
+GPUSHMEM_HOST_DEVICE bool gpushmem_coll_has_dense(uint32_t flags)
+{
+    const uint32_t asked = GPUSHMEM_DEV_TEAM_DIRECT | GPUSHMEM_DEV_TEAM_STREAM;
+    return (flags & asked) == asked && flags >> GPUSHMEM_DEV_TEAM_ROOM_SHIFT == 2;
+}
+
+GPUSHMEM_HOST_DEVICE bool gpushmem_coll_may_be_dense(int32_t kind, int32_t n, uint32_t flags)
+{
+    return n == 2 && gpushmem_coll_has_dense(flags) && kind != GPUSHMEM_COLL_COLLECT &&
+           kind != GPUSHMEM_COLL_ALLTOALLS;
 }
 
 // ---- Blocks of an operation ----
