@@ -220,6 +220,7 @@ static int describe_transports(struct gpsh_peer_blob *blob)
     return 0;
 }
 
+// Returns what the others now know of this PE, too, if it is no success.
 static int publish(struct wiring *w, int my_status)
 {
     struct gpsh_peer_blob blob = {
@@ -256,7 +257,9 @@ static int publish(struct wiring *w, int my_status)
     free(packed);
     for (int i = 0; i < blob.sections; i++)
         free((void *)blob.section[i].data);
-    return status ? status : gpsh_bootstrap_exchange(gpsh_job()->boot);
+    if (!status)
+        status = gpsh_bootstrap_exchange(gpsh_job()->boot);
+    return status ? status : my_status;
 }
 
 // What teams and their collectives need alike: where their memory lies, and which PE sends what,
@@ -416,19 +419,17 @@ static int open_spared(struct wiring *w, bool all)
 {
     char names[64];
     snprintf(names, sizeof names, "%s", w->spared);
-    int opened = open_transports(w, names, all);
-    int status = publish(w, opened);
-    if (!status && !opened)
-        status = collect(w);
-    return opened ? opened : status;
+    int status = publish(w, open_transports(w, names, all));
+    return status ? status : collect(w);
 }
 
-// Whether one way to other nodes is open on every PE.
+// Whether a way by which PEs reach each other is open on every PE.
 static bool has_common_way(const struct wiring *w)
 {
-    bool common = false;
+    bool near = is_whole_job_here() && !w->apart, common = gpsh_job()->n_pes == 1;
+    uint32_t wanted = GPSH_CAP_REMOTE_NODE | (near ? GPSH_CAP_MAPPED : 0);
     for (int i = 0; gpsh_transports[i]; i++)
-        common |= gpsh_transports[i]->caps & GPSH_CAP_REMOTE_NODE && w->records.ways >> i & 1;
+        common |= gpsh_transports[i]->caps & wanted && w->records.ways >> i & 1;
     return common;
 }
 
@@ -451,18 +452,25 @@ static int open_for_gpus(struct wiring *w, int my_status)
 // Everything that was spared, where the first way is not open on every PE.
 static int open_common_way(struct wiring *w)
 {
-    bool far = w->apart || !is_whole_job_here();
-    return far && !has_common_way(w) ? open_spared(w, true) : 0;
+    return has_common_way(w) ? 0 : open_spared(w, true);
 }
 
 // Agents for atomics, which every PE then publishes as well.
 static int serve_atomics(struct wiring *w, int my_status)
 {
-    int served = my_status ? my_status : gpsh_atomics_serve();
-    int status = publish(w, served);
-    if (!status && !served)
-        status = collect(w);
-    return served ? served : status;
+    int status = publish(w, my_status ? my_status : gpsh_atomics_serve());
+    return status ? status : collect(w);
+}
+
+// A way that this PE has open and that one has not; NULL: there is none.
+static const char *missing_way(const struct gpsh_peer_blob *theirs)
+{
+    for (int i = 0; i < gpsh_net()->n_transports; i++) {
+        const struct gpsh_transport_ops *ops = gpsh_net()->transports[i]->ops;
+        if (ops->caps & GPSH_CAP_REMOTE_NODE && !gpsh_peer_blob_find(theirs, ops->name))
+            return ops->name;
+    }
+    return NULL;
 }
 
 // why: what the transport between nodes says of that PE, or "".
@@ -471,21 +479,27 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
     const struct gpsh_peer_blob mine = gpsh_records_get(&w->records, gpsh_job()->my_pe),
                                 theirs = gpsh_records_get(&w->records, pe);
     const char *open = open_failures[0] ? " (" : "", *close = open_failures[0] ? ")" : "";
+    const char *way = missing_way(&theirs);
+    char lacks[96] = "";
+    if (way)
+        snprintf(lacks, sizeof lacks, ", as PE %d has no %s open: see what it says and its setting",
+                 pe, way);
     if (gpsh_job()->peers[pe].same_node && gpsh_heap()->device)
         return gpsh_fail(
             GPUSHMEM_ERR_UNREACHABLE,
             "PE %d (%s) and PE %d (%s) of this node do not reach each other: %.150s; nor by "
-            "GPUSHMEM_TRANSPORTS=%s%s%.80s%s. It takes peer access (nvidia-smi topo -p2p rw), "
+            "GPUSHMEM_TRANSPORTS=%s%s%.80s%s%s. It takes peer access (nvidia-smi topo -p2p rw), "
             "verbs and an RDMA "
             "device, or GPUSHMEM_HEAP_KIND=host",
             gpsh_job()->my_pe, mine.gpu, pe, theirs.gpu, gpsh_job()->peers[pe].reason,
-            gpsh_settings()->transports, open, open_failures, close);
+            gpsh_settings()->transports, open, open_failures, close, lacks);
     if (why[0])
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
-    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
-                     "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s; the PEs of "
-                     "other nodes need ofi, or verbs and an RDMA device",
-                     pe, theirs.hostname, gpsh_settings()->transports, open, open_failures, close);
+    return gpsh_fail(
+        GPUSHMEM_ERR_UNREACHABLE,
+        "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s%s. Without p2p, "
+        "which is for PEs of one node, it takes ofi, or verbs and RDMA devices",
+        pe, theirs.hostname, gpsh_settings()->transports, open, open_failures, close, lacks);
 }
 
 // First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one

@@ -81,8 +81,9 @@ static bool is_stopped(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, uint64_t s
     if (!peer->told && now_ns - peer->stopped_ns > limit_ns) {
         peer->told = true;
         GPSH_LOG(WARN, "ofi",
-                 "PE %d has not answered for %llu s: its process lives, and does not run, as one "
-                 "that a debugger has stopped; operations on it wait until it goes on",
+                 "PE %d has not answered for %llu s: its process stands still, as one that a "
+                 "debugger has stopped, or word of its end is held up; operations on it wait until "
+                 "either",
                  pe, (unsigned long long)((now_ns - peer->stopped_ns) / 1000000000));
     }
     return true;

@@ -51,8 +51,8 @@ void gpsh_verbs_patience_look(struct verbs_flow *flow, uint64_t awake_ns)
         return;
     link->told = true;
     GPSH_LOG(WARN, "verbs",
-             "PE %d has not answered for %u s: its process lives, and does not run, as one that a "
-             "debugger has stopped; operations on it wait until it goes on",
+             "PE %d has not answered for %u s: its process stands still, as one that a debugger "
+             "has stopped, or word of its end is held up; operations on it wait until either",
              flow->pe, (unsigned)((awake_ns - link->since_ns) / 1000000000));
 }
 
