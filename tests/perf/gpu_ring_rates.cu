@@ -49,8 +49,9 @@ static int device_read(void *to, const void *from, size_t bytes)
     CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
     return 0;
 }
-static const struct gpsh_device_memory memory = {
-    pinned_alloc, pinned_free, device_alloc, device_free, device_write, device_read, false};
+static const struct gpsh_device_memory memory = {pinned_alloc, pinned_free,  device_alloc,
+                                                 device_free,  device_write, device_read,
+                                                 nullptr,      false};
 
 template <typename Kernel, typename... Arguments>
 static void launch(Kernel kernel, int blocks, int threads, Arguments... arguments)
