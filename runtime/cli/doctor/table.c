@@ -42,7 +42,8 @@ const struct gpsh_check gpsh_checks[] = {
      .need = GPSH_NEEDS_GPU, .each = GPSH_EACH_GPU, LOOK(bar1)},
     // ---- NICs ----
     {"verbs", "Verbs devices", "/sys/class/infiniband and the NICs on the PCI bus",
-     "There is no RDMA NIC, or its driver is not loaded: PEs of other nodes cannot be reached.",
+     "There is no RDMA NIC, or its driver is not loaded: PEs of other nodes are reached by the "
+     "transport ofi, which is slower over TCP, or not at all where libfabric is missing.",
      "sudo modprobe -a mlx5_ib ib_uverbs (or the driver of that NIC); apt install rdma-core",
      LOOK(verbs)},
     {"uverbs", "Files of the NICs", "/dev/infiniband/uverbs0, 1, ...",

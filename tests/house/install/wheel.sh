@@ -67,6 +67,10 @@ cat >kernel.cu <<'END'
 __global__ void add(long *sum) { gpushmem_dev_long_atomic_add(sum, 1, 0); }
 int main() { return gpushmem_init() || GPUSHMEM_LAUNCH(add, 1, 2, NULL, (long *)gpushmem_malloc(8)) || gpushmem_finalize(); }
 END
+cmake -S "$here/consumer" -B found -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
+    -Dgpushmem_ROOT="$(python -c 'import gpushmem; print(*gpushmem.__path__)')" >log 2>&1 &&
+    cmake --build found --target consumer_c >>log 2>&1 || { cat log && die "the project that finds the CMake package"; }
+gpushmem run -n 2 found/consumer_c >said || { cat said && die "the project in CMake"; }
 # shellcheck disable=SC2046
 "$cxx" -std=c++17 -xc++ kernel.cu -xnone -o kernel -pthread $(gpushmem info --cflags) $(gpushmem info --libs)
 gpushmem run -n 2 ./kernel || die "the program with a kernel"
