@@ -175,18 +175,51 @@ static int word_index(const char *choices, const char *word, size_t length)
     return -1;
 }
 
+// As one writes it: "16T".
+static void size_print(uint64_t size, char *text, size_t bytes)
+{
+    static const char units[] = "\0KMGT";
+    int unit = 0;
+    for (; size && size % 1024 == 0 && unit < 4; unit++)
+        size /= 1024;
+    snprintf(text, bytes, "%" PRIu64 "%.1s", size, units + unit);
+}
+
+static void limit_print(const struct gpsh_setting *row, int64_t limit, char *text, size_t bytes)
+{
+    if (row->kind == GPSH_KIND_SIZE)
+        size_print((uint64_t)limit, text, bytes);
+    else
+        snprintf(text, bytes, "%" PRId64, limit);
+}
+
+// Of a size with a fraction, like 1.5G: what to write for it, 1536M; else nothing.
+static void whole_size_hint(const char *text, char *hint, size_t bytes)
+{
+    char *end;
+    double value = strtod(text, &end);
+    static const char units[] = "KMGT", smaller[] = "\0KMG"; // 1.5K is 1536
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (unit && value > 0 && value < 1e6)
+        snprintf(hint, bytes, "; write %.0f%.1s", value * 1024, smaller + (unit - units));
+}
+
 // `rest`: what follows the number and is no part of it, or "".
 static int refuse_number(const struct gpsh_setting *row, const char *text, const char *rest)
 {
     bool size = row->kind == GPSH_KIND_SIZE;
-    char wrong[100] = "";
+    char wrong[100] = "", hint[40] = "", low[24], high[24];
     if (*rest)
         snprintf(wrong, sizeof wrong, ": '%.40s' after the number is not understood", rest);
+    if (size && *rest == '.')
+        whole_size_hint(text, hint, sizeof hint);
+    limit_print(row, row->low, low, sizeof low);
+    limit_print(row, row->high, high, sizeof high);
     return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                     "%s=" QUOTED " is not %s from %" PRId64 " to %" PRId64
-                     "%s%s%s; leave it out to get the default, %s",
-                     row->name, QUOTE(text), size ? "a size" : "a whole number", row->low,
-                     row->high, size ? " bytes, like 4096, 64K, 256M or 2G" : "", wrong,
+                     "%s=" QUOTED " is not %s from %s to %s%s%s%s%s; leave it out to get the "
+                     "default, %s",
+                     row->name, QUOTE(text), size ? "a size" : "a whole number", low, high,
+                     size ? " (a whole number of bytes, or of K, M, G or T)" : "", wrong, hint,
                      comment_hint(text), row->standard);
 }
 
@@ -278,15 +311,9 @@ void gpsh_setting_value(const struct gpsh_settings *settings, int row, char *tex
 {
     const void *field = (const char *)settings + rows[row].offset;
     const char *word = rows[row].choices;
-    uint64_t size;
-    int unit = 0;
     switch (rows[row].kind) {
     case GPSH_KIND_INT: snprintf(text, bytes, "%" PRId64, *(const int64_t *)field); break;
-    case GPSH_KIND_SIZE:
-        for (size = *(const uint64_t *)field; size && size % 1024 == 0 && unit < 4; unit++)
-            size /= 1024;
-        snprintf(text, bytes, "%" PRIu64 "%.1s", size, &"\0KMGT"[unit]);
-        break;
+    case GPSH_KIND_SIZE: size_print(*(const uint64_t *)field, text, bytes); break;
     case GPSH_KIND_BOOL: snprintf(text, bytes, "%d", *(const bool *)field); break;
     case GPSH_KIND_CHOICE:
         for (int i = *(const int *)field; i > 0; i--)

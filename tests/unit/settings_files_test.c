@@ -231,7 +231,12 @@ Test(settings_files, bad_line__sentence_names_file_and_line)
         const char *text, *sentence; // after the file's name
         size_t bytes;                // 0: of the text
     } rows[] = {
-        {"GPUSHMEM_HEAP_SIZE = lots", ":1: GPUSHMEM_HEAP_SIZE=lots is not a size from 1048576", 0},
+        {"GPUSHMEM_HEAP_SIZE = lots", ":1: GPUSHMEM_HEAP_SIZE=lots is not a size from 1M to 16T",
+         0},
+        {"GPUSHMEM_HEAP_SIZE = 64K",
+         ":1: GPUSHMEM_HEAP_SIZE=64K is not a size from 1M to 16T (a whole number of bytes, or of "
+         "K, M, G or T); leave it out to get the default, 256M",
+         0},
         {"\n\nGPUSHMEM_RINGS = 257\n", ":3: GPUSHMEM_RINGS=257 is not a whole number from 1 to", 0},
         {"GPUSHMEM_TEST_RING_ENTRIES=1000",
          ":1: GPUSHMEM_TEST_RING_ENTRIES=1000 is not a power of two", 0},
@@ -276,10 +281,13 @@ Test(settings_files, bad_rest_of_a_value__sentence_names_it)
         {"RINGS=4 x", "1 to 256: ' x' after the number is not understood;", false},
         {"RINGS=many", "1 to 256; leave it out", false},
         {"RINGS=#x", "1 to 256 (a comment", true},
-        {"HEAP_SIZE=64MiB#x", "256M or 2G: '#x' after the number is not understood", true},
-        {"HEAP_SIZE=64Q", "256M or 2G: 'Q' after the number is not understood;", false},
-        {"HEAP_SIZE=1", "256M or 2G; leave it out", false},
-        {"HEAP_SIZE=99999999999999999999", "256M or 2G; leave it out", false},
+        {"HEAP_SIZE=64MiB#x", "M, G or T): '#x' after the number is not understood", true},
+        {"HEAP_SIZE=64Q", "M, G or T): 'Q' after the number is not understood;", false},
+        {"HEAP_SIZE=1", "M, G or T); leave it out", false},
+        {"HEAP_SIZE=99999999999999999999", "M, G or T); leave it out", false},
+        {"HEAP_SIZE=1.5G", ": '.5G' after the number is not understood; write 1536M;", false},
+        {"HEAP_SIZE=1.25TiB", "not understood; write 1280G;", false},
+        {"HEAP_SIZE=2.5", ": '.5' after the number is not understood; leave it out", false},
         {"PROXY_CPUS=4#x", "nor \"any\"", true},
         {"STATS=1#x", "nor 0, no, off, false", true},
         {"HEAP_KIND=host#x", " is none of ", true},

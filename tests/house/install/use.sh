@@ -67,6 +67,7 @@ for dashes in - --; do
 done
 [ "$(OSHCC_CC=mine "$bin/oshcc" --showme:command) $("$bin/oshcc" -showme:libs)" = "mine shmem gpushmem" ] ||
     { echo "oshcc --showme:command or -showme:libs is wrong"; exit 1; }
+! "$bin/oshcc" 2>"$work/log" && grep -q '^usage: oshcc SOURCE' "$work/log" || { echo "oshcc alone does not say its usage"; exit 1; }
 ! "$bin/oshcc" --showme:nothing 2>/dev/null || { echo "oshcc takes --showme:nothing"; exit 1; }
 "$bin/shmem_info" | grep -q '^gpushmem .*, OpenSHMEM 1.6$' || { echo "shmem_info does not say what it is"; exit 1; }
 "$bin/shmem_info" --json | grep -q '"origin": "alias"' || { echo "shmem_info does not show OpenSHMEM's heap"; exit 1; }

@@ -75,6 +75,7 @@ gpushmem run -n 2 found/consumer_c >said || { cat said && die "the project in CM
 "$cxx" -std=c++17 -xc++ kernel.cu -xnone -o kernel -pthread $(gpushmem info --cflags) $(gpushmem info --libs)
 gpushmem run -n 2 ./kernel || die "the program with a kernel"
 printf '#include <shmem.h>\nint main(void) { shmem_init(); shmem_finalize(); return 0; }\n' >osh.c
+! oshcc 2>said && grep -q '^usage: oshcc' said || die "oshcc alone"
 oshcc osh.c -o osh && oshrun -n 2 ./osh || die "the program of OpenSHMEM"
 # A program that is not installed says so.
 ! "$build/bin/gpushmem" info --cflags 2>said || die "flags of a build"
