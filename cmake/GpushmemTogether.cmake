@@ -32,6 +32,7 @@ function(gpushmem_compile_together name regex)
   endforeach()
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/together/${name}.cu @ONLY CONTENT "${text}\n")
   add_library(compile_together_${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/together/${name}.cu)
+  target_compile_definitions(compile_together_${name} PRIVATE GPUSHMEM_DEVICE_NIC=1) # all that there is
   target_include_directories(compile_together_${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/runtime
     ${PROJECT_BINARY_DIR}/runtime ${PROJECT_SOURCE_DIR}/include/gpushmem/compat)
   target_link_libraries(compile_together_${name} PRIVATE gpushmem_device_headers)

@@ -117,6 +117,18 @@ GPSH_DEV void gpsh_dev_ring_fence_after(const struct gpushmem_dev &dev, uint32_t
             c, &index);
 }
 
+// Whether kernels post to a NIC themselves. The program decides that when it is compiled, for all
+// its files alike: on a GPU a function takes its registers from every kernel that might call it.
+#if !defined(GPUSHMEM_DEVICE_NIC) && defined(__CUDACC__)
+#define GPUSHMEM_DEVICE_NIC 0
+#elif !defined(GPUSHMEM_DEVICE_NIC)
+#define GPUSHMEM_DEVICE_NIC 1
+#endif
+GPSH_DEV bool gpsh_dev_posts(const struct gpushmem_dev &dev)
+{
+    return GPUSHMEM_DEVICE_NIC && dev.nic;
+}
+
 // Whether anything that a thread wrote into a ring before may not be complete.
 GPSH_DEV bool gpsh_dev_any_ring_under_way(const struct gpushmem_dev &dev)
 {
@@ -131,7 +143,7 @@ GPSH_DEV bool gpsh_dev_any_ring_under_way(const struct gpushmem_dev &dev)
 GPSH_DEV_CALL void gpsh_dev_ring_fence_all(const struct gpushmem_dev &dev)
 {
     const uint32_t own = gpsh_dev_ring_number(dev);
-    if (dev.nic && !gpsh_dev_any_ring_under_way(dev))
+    if (gpsh_dev_posts(dev) && !gpsh_dev_any_ring_under_way(dev))
         return; // kernels post elsewhere, and a command would have to be waited for there
     if (dev.n_rings == 1)
         return gpsh_dev_ring_fence(*dev.self, -1);

@@ -106,7 +106,7 @@ GPSH_DEV void gpsh_dev_put_value_warp(const struct gpushmem_dev &dev,
     if (good && direct)
         gpsh_dev_store_small(direct, bits, bytes);
     bool goes = good && !direct;
-    if (via.nic && goes && gpsh_dev_nic_put_value(*via.self, to, bits, bytes, pe))
+    if (gpsh_dev_posts(via) && goes && gpsh_dev_nic_put_value(*via.self, to, bits, bytes, pe))
         goes = false;
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
         gpsh_dev_ring_put_warp(*via.self, (char *)to, bits, bytes, pe, goes);

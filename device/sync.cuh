@@ -253,7 +253,7 @@ GPSH_DEV void gpsh_dev_fence_rings(const struct gpushmem_dev &dev, const struct 
         return;
     if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS || gpsh_dev_await_mixed(*via.self, 0, via.n_rings))
         gpsh_dev_ring_fence_all(*via.self);
-    if (via.nic)
+    if (gpsh_dev_posts(via))
         gpsh_dev_add64_relaxed_gpu(&via.nic->fences, 1);
 }
 
@@ -263,7 +263,7 @@ GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
     gpsh_dev_fence_sys();
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
         return;
-    if (dev.nic)
+    if (gpsh_dev_posts(dev))
         return gpsh_dev_fence_rings(dev, dev); // a block has no queue of its own
     if (dev.flags & GPUSHMEM_DEV_DIRECT_ATOMICS ||
         gpsh_dev_await_mixed(*dev.self, gpsh_dev_ring_number(dev), 1))
@@ -274,7 +274,7 @@ GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
 GPSH_DEV int gpsh_dev_quiet_away(const struct gpushmem_dev &via)
 {
     const int status = gpsh_dev_rings_quiet(via),
-              posted = via.nic ? gpsh_dev_nic_quiet(*via.self) : 0;
+              posted = gpsh_dev_posts(via) ? gpsh_dev_nic_quiet(*via.self) : 0;
     return status ? status : posted;
 }
 
@@ -303,7 +303,7 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, const struct gpu
         return;
     }
     if (!gpsh_dev_away_amo(dev, pe)) {
-        if (via.nic)
+        if (gpsh_dev_posts(via))
             gpsh_dev_nic_quiet_pe(*via.self, pe);
         gpsh_dev_ring_quiet_pe(*via.self, pe);
     }

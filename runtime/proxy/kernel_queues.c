@@ -44,6 +44,7 @@ static struct {
     uint32_t *used, n_used;            // [n_used] PEs whose queues have ever been up
     struct gpsh_handle_host *host;     // where answers land
     bool said;                         // why some PE's queue cannot be had
+    bool asked;                        // for any queue
     uint32_t syndrome;                 // of the last failure that the host has found
     // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
     pthread_t watcher;
@@ -318,6 +319,7 @@ void gpsh_kernel_queues_ask(int pe)
 {
     int t = gpsh_job()->peers[pe].data;
     struct gpsh_transport *transport = gpsh_net()->transports[t];
+    lane.asked = true;
     if (has_queues(t))
         transport->ops->kernel_queue(transport, 0, pe, lane.host, sizeof *lane.host);
     else
@@ -345,7 +347,7 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
         return 0;
     lane.memory = memory;
     lane.host = host;
-    lane.said = false;
+    lane.said = lane.asked = false;
     lane.bytes = sizeof *lane.nic + n_pes * (sizeof(struct gpushmem_nic_queue) + sizeof(uint32_t));
     lane.known = calloc(n_pes, sizeof *lane.known);
     lane.used = calloc(n_pes, sizeof *lane.used);
@@ -370,6 +372,10 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
 void gpsh_kernel_queues_unmake(void)
 {
     stop_watcher();
+    if (lane.nic && !lane.asked)
+        GPSH_LOG(INFO, "kernel",
+                 "no kernel asked for a queue of its own: none had an operation for one, or they "
+                 "were compiled without -DGPUSHMEM_DEVICE_NIC=1");
     pthread_mutex_lock(&lane.lock);
     release();
     pthread_mutex_unlock(&lane.lock);
