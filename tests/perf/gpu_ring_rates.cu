@@ -51,7 +51,7 @@ static int device_read(void *to, const void *from, size_t bytes)
 }
 static const struct gpsh_device_memory memory = {pinned_alloc, pinned_free,  device_alloc,
                                                  device_free,  device_write, device_read,
-                                                 nullptr,      false};
+                                                 nullptr,      nullptr,      false};
 
 template <typename Kernel, typename... Arguments>
 static void launch(Kernel kernel, int blocks, int threads, Arguments... arguments)
