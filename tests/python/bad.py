@@ -106,6 +106,11 @@ def arguments_of_waits_and_arrays(me, n):
     shm.free(a)
 
 
+def shapes_that_differ(me, n):
+    if n > 1:
+        raises(shm.AsymmetryError, "called gpushmem.zeros with a shape of [%d] and type float64" % (4 + me), shm.zeros, 4 + me)
+
+
 def lifetimes(me, n):
     a = shm.zeros(4)
     part, ours = a[1:], a.numpy()
@@ -193,7 +198,7 @@ def main():
     starts()
     with shm.init() as job:
         me, n = job.my_pe, job.n_pes
-        for part in (arguments_of_moves, arguments_of_waits_and_arrays, lifetimes, forks):
+        for part in (arguments_of_moves, arguments_of_waits_and_arrays, shapes_that_differ, lifetimes, forks):
             part(me, n)
     without_a_job()
     finalize_that_fails()

@@ -281,19 +281,27 @@ def _shape(shape: Shape) -> Tuple[int, ...]:
     return extents
 
 
-def empty(shape: Shape, dtype: DtypeLike = "float64", alignment: int = 256) -> Array:
-    """A symmetric array whose content is undefined. Collective: all PEs pass the same arguments. Ends with a barrier."""
+def _make(name: str, shape: Shape, dtype: DtypeLike, alignment: int) -> Array:
     kind, extents = _dtypes.of(dtype), _shape(shape)
     _job.check()
     # an empty array has memory of its own, too, so that its address names something
     nbytes = max(_product(extents) * kind.itemsize, kind.itemsize)
-    address = call_for_pointer(lib.align, alignment, nbytes)
+    try:
+        address = call_for_pointer(lib.align, alignment, nbytes)
+    except errors.AsymmetryError as error: # it names alignments and bytes, as C's programs pass them
+        raise errors.AsymmetryError("%s. This PE called gpushmem.%s with a shape of %s and type %s" % (
+            error, name, list(extents), kind.name)) from None
     return Array(Memory(address, nbytes, _job.device()), address, extents, packed_strides(extents), kind)
+
+
+def empty(shape: Shape, dtype: DtypeLike = "float64", alignment: int = 256) -> Array:
+    """A symmetric array whose content is undefined. Collective: all PEs pass the same arguments. Ends with a barrier."""
+    return _make("empty", shape, dtype, alignment)
 
 
 def zeros(shape: Shape, dtype: DtypeLike = "float64", alignment: int = 256) -> Array:
     """The same, all zero on every PE."""
-    made = empty(shape, dtype, alignment)
+    made = _make("zeros", shape, dtype, alignment)
     if made.device == "cpu":
         ctypes.memset(made.address, 0, made.memory.nbytes)
     else:
@@ -310,7 +318,7 @@ def array(data: Union[Local, Number, Sequence[Any]], dtype: Optional[DtypeLike] 
         import numpy
         data = numpy.asarray(data, dtype=None if dtype is None else _dtypes.of(dtype).name)
     given = operand(data)
-    made = empty(given.shape, given.dtype if dtype is None else dtype, alignment)
+    made = _make("array", given.shape, given.dtype if dtype is None else dtype, alignment)
     if made.device != "cpu":
         made.torch().copy_(data)
         _job.synchronize_gpu()
@@ -324,7 +332,7 @@ def array(data: Union[Local, Number, Sequence[Any]], dtype: Optional[DtypeLike] 
 
 def tensor(shape: Shape, dtype: DtypeLike = "float32", alignment: int = 256) -> torch.Tensor:
     """A torch tensor in symmetric memory: on the GPU where the heap is, else on the CPU. Free it with gpushmem.free."""
-    made = empty(shape, dtype, alignment)
+    made = _make("tensor", shape, dtype, alignment)
     result = made.torch()
     _tensors[made.address] = made.memory # a tensor keeps nothing alive
     return result
