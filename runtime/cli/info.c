@@ -225,17 +225,33 @@ static int print_settings(enum gpsh_info_for whose, bool all)
     return 0;
 }
 
-static int print_compat(void)
+// Four columns want a wide terminal. On one of usual width there are two, whose last one is broken
+// between words.
+static struct gpsh_table compat_table(void)
 {
+    int terminal = gpsh_page_columns();
+    bool two = terminal >= 72 && terminal < 120;
     struct gpsh_nvshmem_variable v;
-    struct gpsh_table table = {.columns = 4};
-    gpsh_table_add_words(&table, "variable|way|setting|meaning");
+    struct gpsh_table table = {.columns = two ? 2 : 4};
+    gpsh_table_add_words(&table,
+                         two ? "variable|way; setting; meaning" : "variable|way|setting|meaning");
     for (int row = 0; compat_row(row, &v); row++) {
+        const char *setting = *v.setting ? v.setting : "-";
         gpsh_table_add(&table, "%s", v.name);
+        if (two) {
+            gpsh_table_add(&table, "%s; %s; %s", v.way, setting, v.help);
+            continue;
+        }
         gpsh_table_add(&table, "%s", v.way);
-        gpsh_table_add(&table, "%s", *v.setting ? v.setting : "-");
+        gpsh_table_add(&table, "%s", setting);
         gpsh_table_add(&table, "%s", v.help);
     }
+    return table;
+}
+
+static int print_compat(void)
+{
+    struct gpsh_table table = compat_table();
     gpsh_page_paragraph(
         "Variables that programs of NVSHMEM and OpenSHMEM obey. A GPUSHMEM_* variable "
         "that is set has precedence.");

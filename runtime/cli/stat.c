@@ -375,6 +375,23 @@ static int print_jobs(void)
     return exit_status;
 }
 
+static bool has_rows(const struct gpsh_boards *boards)
+{
+    struct gpushmem_counters row;
+    for (int i = 0; i < boards->n; i++)
+        if (next_row(boards->list[i].board, &(uint64_t){0}, &row))
+            return true;
+    return false;
+}
+
+static void print_once(const struct gpsh_boards *boards, bool peers)
+{
+    print_table(boards, peers, NULL, 0);
+    if (!has_rows(boards) && fflush(stdout) == 0)
+        gpsh_cli_say("stat", "no ring and no transport has been used; a job started with "
+                             "GPUSHMEM_STATS=1 counts loads and stores on mapped memory, too");
+}
+
 struct stat_options {
     bool waits, peers, once, prometheus;
 };
@@ -392,7 +409,7 @@ static int show_job(const char *operand, const struct stat_options *show)
     else if (!show->once && isatty(STDOUT_FILENO))
         status = watch_counters(&boards, show->peers);
     else
-        print_table(&boards, show->peers, NULL, 0);
+        print_once(&boards, show->peers);
     gpsh_boards_free(&boards);
     return status;
 }

@@ -34,6 +34,9 @@ for command in version help "info" "info --json" "info --compat" "info --setting
     # shellcheck disable=SC2086 # words
     refuses $command
 done
+# A table without rows says what would have filled it.
+"$gpushmem" stat --once "$job" 2>&1 >/dev/null | grep -q 'GPUSHMEM_STATS=1 counts loads and stores' ||
+    { echo "FAILED: stat of a job that uses mapped memory alone"; failures=$((failures + 1)); }
 if [ -x "$(dirname "$gpushmem")/gpushmem-perf" ]; then # another program; the launcher adds that its PE failed
     closed="Bad file descriptor" refuses perf --help
     lines=2 closed="Bad file descriptor" refuses perf put-lat --issuer host --sizes 8 --rounds 1 --seconds 0.001 --quiet

@@ -266,6 +266,7 @@ class Page(Case):
         for option in "--compat", "--collectives":
             lines = self.terminal(40, "info", option).split("\n")
             self.assertEqual([line for line in lines if len(line) > 40 or line != line.rstrip()], [], "info " + option)
+        self.assertRegex(self.terminal(80, "info", "--compat"), r"(?m)^NVSHMEM_SYMMETRIC_SIZE +size; GPUSHMEM_HEAP_SIZE; ")
         self.assertRegex(self.terminal(40, "info", "--compat"), r"(?m)^NVSHMEM_SYMMETRIC_SIZE\n    size; GPUSHMEM_HEAP_SIZE; ")
         self.assertRegex(self.terminal(40, "info", "--collectives"), r"(?m)^broadcast, 2 PEs: 8 to \d+ bytes,\n    ")
 
