@@ -14,6 +14,7 @@ _OTHERWISE = {
     "buffer_unregister": "unregister", "ctx_create": "Context", "team_create_ctx": "Context", "ctx_destroy": "Context.destroy",
     "ctx_fence": "fence", "ctx_quiet": "quiet", "team_split_strided": "Team.split_strided", "team_split_2d": "Team.split_2d",
     "team_split_list": "Team.split", "team_survivors": "Team.survivors", "team_destroy": "Team.destroy",
+    "connect": "Team.connect",
 }
 _PHRASES = (
     ("an address from gpushmem.empty, or a global or static variable of the program",
