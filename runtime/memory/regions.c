@@ -56,22 +56,6 @@ static struct {
     bool told;
 } fit;
 
-static void fit_heap_size(void)
-{
-    int node_pes = gpsh_job()->boot->node_n_pes;
-    bool agreed = fit.agreed;
-    fit.agreed = false;
-    if (agreed)
-        return;
-    fit.told = false;
-    fit.standard = gpsh_settings()->heap_size;
-    if (gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE"))
-        return;
-    gpsh_settings_fit_heap(gpsh_heap_size_fitting(
-        fit.standard, gpsh_heap_reserved(gpsh_settings()),
-        gpsh_heap()->device ? gpsh_gpu_room(node_pes) : gpsh_memory_limit() / (uint64_t)node_pes));
-}
-
 uint64_t gpsh_regions_heap_fits(void)
 {
     return gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE") ? 0 : gpsh_settings()->heap_size;
@@ -174,6 +158,23 @@ static uint64_t host_part_bytes(void)
 static uint64_t control_bytes(void)
 {
     return host_part_bytes() ? host_part_offset() + host_part_bytes() : control_words();
+}
+
+static void fit_heap_size(void)
+{
+    int node_pes = gpsh_job()->boot->node_n_pes;
+    bool agreed = fit.agreed;
+    fit.agreed = false;
+    if (agreed)
+        return;
+    fit.told = false;
+    fit.standard = gpsh_settings()->heap_size;
+    if (gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE"))
+        return;
+    bool device = gpsh_heap()->device;
+    uint64_t beside = gpsh_heap_reserved(gpsh_settings()) + (device ? 0 : control_bytes());
+    uint64_t room = device ? gpsh_gpu_room(node_pes) : gpsh_memory_limit() / (uint64_t)node_pes;
+    gpsh_settings_fit_heap(gpsh_heap_size_fitting(fit.standard, beside, room));
 }
 
 static int create_heap(void)

@@ -88,7 +88,7 @@ static void use(int me, int n)
 
 // Of modules: the variables that the library looks for, as the device side defines them.
 #define PTX     ".version 8.0\n.target sm_75\n.address_size 64\n"
-#define STATE   ".visible .const .align 8 .b8 nvshmemi_device_state_d[256];\n"
+#define STATE   ".visible .const .align 8 .b8 nvshmemi_device_state_d[264];\n"
 #define VERSION ".visible .const .align 8 .b8 nvshmemi_device_lib_version_d[8];\n"
 
 static void write_version(void *module, uint32_t abi)
