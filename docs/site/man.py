@@ -213,10 +213,11 @@ def link_forms(source, out, pages):
     for group in api_index.groups(source, compiler):
         for name, pattern in api_index.concrete(group).items():
             links[name] = pages.get(pattern) or pages.get(pattern.replace("_ctx_", "_", 1))
-    for name in set(re.findall(r"\bshmem_\w+(?=\s*\()", api_index.preprocessed(source, compiler, "compat/shmem.h"))):
+    for name in sorted(set(re.findall(r"\bshmem_\w+(?=\s*\()", api_index.preprocessed(source, compiler, "compat/shmem.h")))):
         pattern = api_index.family("gpu" + name)[0]
         links[name] = links.get("gpu" + name) or pages.get("gpu" + name)
-        links.setdefault("shmem_" + page_name(pattern)[9:] if page_name(pattern) else name, links[name])
+        generic = "shmem_" + page_name(pattern)[9:] if page_name(pattern) else name
+        links[generic] = links.get(generic) or links[name]
     # Forms with a context and those of warps and blocks are found without a type: packing costs milliseconds for each file.
     links = {name: page for name, page in links.items() if page and not re.search(r"_ctx_|_warp$|_block$", name)
              and not os.path.lexists("%s/man3/%s.3" % (out, name))}
