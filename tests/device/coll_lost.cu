@@ -133,6 +133,21 @@ static void on_stream(struct job j, bool dies)
     until_refused();
 }
 
+static uint64_t *passed; // at the PE that dies: how many others have left the sync
+
+// All meet, and then one dies. It waits for the others to be out: who is still in the sync may hear
+// of the death first.
+static void meet_and_lose(bool dies)
+{
+    const int last = gpushmem_n_pes() - 1;
+    CHECK_OK(gpushmem_team_sync(GPUSHMEM_TEAM_WORLD));
+    if (dies) {
+        gpushmem_uint64_wait_until(passed, GPUSHMEM_CMP_GE, (uint64_t)last);
+        kill(getpid(), SIGKILL);
+    }
+    gpushmem_uint64_atomic_add(passed, 1, last);
+}
+
 // Waits for nothing that the library knows of, so a loss does not end it.
 __global__ void until_open(uint64_t *gate)
 {
@@ -146,9 +161,7 @@ static void on_queue(struct job j, uint64_t *gate, int me, bool dies)
         CHECK_OK(GPUSHMEM_LAUNCH(until_open, 1, 1, NULL, gate));
     for (int i = 0; i < QUEUED && !dies; i++)
         CHECK_OK(enqueue(&j));
-    CHECK_OK(gpushmem_team_sync(GPUSHMEM_TEAM_WORLD));
-    if (dies)
-        kill(getpid(), SIGKILL);
+    meet_and_lose(dies);
     CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_PE_FAILED);
     if (me == 0)
         gpushmem_uint64_atomic_set(gate, 1, 1);
@@ -161,9 +174,7 @@ static void on_host(bool dies)
     gpushmem_dev dev;
     if (gpushmem_my_pe()) // PE 0 makes what kernels need when the loss is known
         CHECK_OK(gpushmem_device_handle(&dev));
-    CHECK_OK(gpushmem_team_sync(GPUSHMEM_TEAM_WORLD));
-    if (dies)
-        kill(getpid(), SIGKILL);
+    meet_and_lose(dies);
     while (!status)
         status = gpushmem_team_sync(GPUSHMEM_TEAM_WORLD);
     CHECK(status == GPUSHMEM_ERR_PE_FAILED);
@@ -256,6 +267,7 @@ int main(int argc, char **argv)
     j.team = GPUSHMEM_TEAM_WORLD;
     j.dest = (float *)gpushmem_calloc(MOST, 1);
     float *source = (float *)gpushmem_calloc(MOST, 1);
+    passed = (uint64_t *)gpushmem_calloc(1, sizeof *passed);
     j.source = source;
     gpushmem_float_p(source, (float)(me + 1), me);
     int *counts = (int *)gpushmem_calloc(2 * THREADS, sizeof(int));

@@ -44,6 +44,11 @@ for ((node = 0; node < APART_NODES; node++)); do
     ip -n "node$node" addr add "10.77.0.$((node + 1))/24" dev eth0
     ip -n "node$node" link set eth0 up
     ip -n "node$node" link set lo up
+    # libfabric sees an interface when its link is there, which is a moment after "up".
+    for ((tick = 0; tick < 200; tick++)); do
+        ip -n "node$node" link show eth0 | grep -q LOWER_UP && break
+        sleep 0.01
+    done
     [ "$link" != rough ] || netem "$node"
 done
 case $link in
