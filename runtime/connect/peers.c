@@ -18,17 +18,15 @@
 #include "connect/atomics.h"
 #include "connect/net.h"
 #include "connect/records.h"
+#include "connect/ways.h"
 #include "core/config.h"
 #include "gpu/gpu.h"
 #include "job/failure.h"
 #include "job/job.h"
-#include "memory/control.h"
 #include "memory/heap.h"
 #include "memory/regions.h"
 #include "memory/statics.h"
 #include "memory/symmetric.h"
-#include "observe/board.h"
-#include "progress/watch.h"
 
 enum { CONNECT_LAZILY, CONNECT_AT_INIT }; // GPUSHMEM_CONNECT
 enum { ABOUT_BYTES = 640, ATOMICS_BYTES = 224 };
@@ -37,165 +35,16 @@ enum { ABOUT_BYTES = 640, ATOMICS_BYTES = 224 };
 struct wiring {
     struct gpsh_fd_exchange exchange;
     struct gpsh_records records;
+    struct gpsh_ways ways;
     const char *collectives; // GPUSHMEM_COLLECTIVES in full
-    char spared[64];         // those left aside for now, as GPUSHMEM_TRANSPORTS writes them
     int other_heap;          // first PE whose heap has not the size of this one's, -1: none
-    bool apart;              // PEs of this node do not reach each other's heaps
 };
 
-static char open_failures[400]; // sentences of transports that could not be opened
-static uint32_t reach;          // gpsh_peers_reach
-
-static void note_open_failure(const char *name)
-{
-    size_t used = strlen(open_failures);
-    snprintf(open_failures + used, sizeof open_failures - used, "%s%s", used ? "; " : "",
-             gpsh_last_error());
-    GPSH_LOG(INFO, "peers", "transport %s is not available: %s", name, gpsh_last_error());
-}
-
-static void on_peer_failed(void *arg, int pe, int code, const char *why)
-{
-    (void)arg;
-    if (code == GPUSHMEM_ERR_PE_FAILED)
-        gpsh_peer_failed(pe, code, why);
-    else
-        gpsh_peer_unreachable(pe, why);
-}
-
-static bool is_lost(void *arg, int pe)
-{
-    (void)arg;
-    return (unsigned)pe < (unsigned)gpsh_job()->n_pes &&
-           atomic_load(&gpsh_job()->peers[pe].error) != 0;
-}
-
-static bool is_stopped(void *arg, int pe)
-{
-    (void)arg;
-    int pid = gpsh_job()->peers[pe].pid;
-    pid = pid ? pid : gpsh_bootstrap_pid_of(gpsh_job()->boot, pe);
-    return pid ? gpsh_watch_is_stopped(pid) : gpsh_bootstrap_is_mute(gpsh_job()->boot, pe);
-}
+static uint32_t reach; // gpsh_peers_reach
 
 static bool is_whole_job_here(void)
 {
     return gpsh_job()->boot->node_n_pes == gpsh_job()->n_pes;
-}
-
-// Opening a NIC costs time and pinned memory: it is left alone while an earlier choice reaches
-// everybody, or other nodes.
-static bool is_needed(const struct wiring *w, const struct gpsh_transport_ops *ops)
-{
-    if (!(ops->caps & GPSH_CAP_REMOTE_NODE))
-        return true;
-    for (int i = 0; i < gpsh_net()->n_transports; i++)
-        if (gpsh_net()->transports[i]->ops->caps & GPSH_CAP_REMOTE_NODE)
-            return false;
-    if (!is_whole_job_here() || w->apart)
-        return true;
-    if (gpsh_settings()->amo_agent == GPSH_AGENT_NIC)
-        return true;
-    for (int i = 0; i < gpsh_net()->n_transports; i++)
-        if (gpsh_net()->transports[i]->ops->caps & GPSH_CAP_MAPPED)
-            return false;
-    return !(gpsh_net()->n_transports && gpsh_job()->n_pes == 1);
-}
-
-static gpsh_kernel_queue_fn kernel_queue_told;
-
-void gpsh_net_on_kernel_queue(gpsh_kernel_queue_fn told)
-{
-    kernel_queue_told = told;
-}
-
-static void on_kernel_queue(void *arg, int index, int pe, const struct gpsh_kernel_queue *queue,
-                            const char *why)
-{
-    if (kernel_queue_told)
-        kernel_queue_told(arg, index, pe, queue, why);
-}
-
-static int open_transport(const struct gpsh_transport_ops *ops)
-{
-    int kernels = ops->kernel_queue && gpsh_settings()->device_post == GPSH_DEVICE_POST_NIC;
-    struct gpsh_transport_env *env = &gpsh_net_state.envs[gpsh_net()->n_transports];
-    *env = (struct gpsh_transport_env){.my_pe = gpsh_job()->my_pe,
-                                       .n_pes = gpsh_job()->n_pes,
-                                       .node_pe = gpsh_job()->boot->node_my_pe,
-                                       .settings = gpsh_settings(),
-                                       .copy = gpsh_regions_copy,
-                                       .queues = gpsh_heap()->device ? &gpsh_gpu_queue_ops : NULL,
-                                       .near_pci = gpsh_regions_pci(),
-                                       .can_flush = gpsh_heap()->device && gpsh_gpu_can_flush(),
-                                       .channels = gpsh_channel_count(gpsh_settings()) + kernels,
-                                       .kernel_channels = kernels,
-                                       .kernel_queue = on_kernel_queue,
-                                       .locks = offsetof(struct gpsh_control, locks),
-                                       .n_locks = GPSH_AMO_LOCKS,
-                                       .notes = gpsh_control_bytes(gpsh_job()->n_pes) -
-                                                3 * (uint64_t)gpsh_job()->n_pes * sizeof(uint64_t),
-                                       .peer_failed = on_peer_failed,
-                                       .peer_lost = is_lost,
-                                       .peer_stopped = is_stopped};
-    env->flows = gpsh_board_flows(gpsh_net()->n_transports, ops->name, &env->flow_stride);
-    env->heap_room = gpsh_regions_heap_max();
-    for (int r = 0; r < GPSH_REGIONS; r++) {
-        env->regions[r] = gpsh_regions_get(r);
-        env->mapped[r] = gpsh_heap()->mapped[r];
-    }
-    int status = ops->open(env, &gpsh_net_state.transports[gpsh_net()->n_transports]);
-    if (status == GPUSHMEM_ERR_TRANSPORT || status == GPUSHMEM_ERR_UNSUPPORTED) {
-        note_open_failure(ops->name);
-        return 0;
-    }
-    if (status)
-        return status;
-    const struct gpsh_transport *opened = gpsh_net()->transports[gpsh_net_state.n_transports++];
-    if (opened->static_refused[0])
-        gpsh_regions_spare_static(opened->static_refused);
-    return 0;
-}
-
-// What cmake has noted begins with the name: "ofi: libfabric was not found; ...".
-static void note_not_built(const char *name)
-{
-    const char *why = strstr(GPSH_TRANSPORTS_SKIPPED, name);
-    size_t length = why ? strcspn(why, ";") : strlen(name);
-    gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "this build has no transport %.*s", (int)length,
-              why ? why : name);
-    note_open_failure(name);
-}
-
-// Opens those of the list that are needed, and notes the others.
-static int open_transports(struct wiring *w, const char *names, bool all)
-{
-    char list[64];
-    snprintf(list, sizeof list, "%s", names);
-    w->spared[0] = '\0';
-    char *rest = NULL;
-    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
-        const struct gpsh_transport_ops *ops = gpsh_transport_find(name);
-        if (!ops) {
-            note_not_built(name);
-            continue;
-        }
-        if (gpsh_net()->n_transports == GPSH_MAX_TRANSPORTS)
-            continue;
-        if (!all && !is_needed(w, ops)) {
-            size_t used = strlen(w->spared);
-            snprintf(w->spared + used, sizeof w->spared - used, "%s%s", used ? "," : "", name);
-            continue;
-        }
-        int status = open_transport(ops);
-        if (status)
-            return status;
-    }
-    if (!gpsh_net()->n_transports)
-        return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
-                         "GPUSHMEM_TRANSPORTS=%s: none is available here (%s)",
-                         gpsh_settings()->transports, open_failures);
-    return 0;
 }
 
 static int describe_transports(struct gpsh_peer_blob *blob)
@@ -418,15 +267,15 @@ static int map_node(struct wiring *w)
 static int open_spared(struct wiring *w, bool all)
 {
     char names[64];
-    snprintf(names, sizeof names, "%s", w->spared);
-    int status = publish(w, open_transports(w, names, all));
+    snprintf(names, sizeof names, "%s", w->ways.spared);
+    int status = publish(w, gpsh_ways_open(&w->ways, names, all));
     return status ? status : collect(w);
 }
 
 // Whether a way by which PEs reach each other is open on every PE.
 static bool has_common_way(const struct wiring *w)
 {
-    bool near = is_whole_job_here() && !w->apart, common = gpsh_job()->n_pes == 1;
+    bool near = is_whole_job_here() && !w->ways.apart, common = gpsh_job()->n_pes == 1;
     uint32_t wanted = GPSH_CAP_REMOTE_NODE | (near ? GPSH_CAP_MAPPED : 0);
     for (int i = 0; gpsh_transports[i]; i++)
         common |= gpsh_transports[i]->caps & wanted && w->records.ways >> i & 1;
@@ -445,7 +294,7 @@ static int open_for_gpus(struct wiring *w, int my_status)
     int status = gpsh_agree(gpsh_job()->boot, my_status, mine, &all);
     if (status || all & EVERY_HEAP_IS_MAPPED)
         return status;
-    w->apart = true;
+    w->ways.apart = true;
     return open_spared(w, false);
 }
 
@@ -478,7 +327,8 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
 {
     const struct gpsh_peer_blob mine = gpsh_records_get(&w->records, gpsh_job()->my_pe),
                                 theirs = gpsh_records_get(&w->records, pe);
-    const char *open = open_failures[0] ? " (" : "", *close = open_failures[0] ? ")" : "";
+    const char *failures = gpsh_ways_failures();
+    const char *open = failures[0] ? " (" : "", *close = failures[0] ? ")" : "";
     const char *way = missing_way(&theirs);
     char lacks[96] = "";
     if (way)
@@ -492,14 +342,14 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
             "verbs and an RDMA "
             "device, or GPUSHMEM_HEAP_KIND=host",
             gpsh_job()->my_pe, mine.gpu, pe, theirs.gpu, gpsh_job()->peers[pe].reason,
-            gpsh_settings()->transports, open, open_failures, close, lacks);
+            gpsh_settings()->transports, open, failures, close, lacks);
     if (why[0])
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
     return gpsh_fail(
         GPUSHMEM_ERR_UNREACHABLE,
         "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s%s. Without p2p, "
         "which is for PEs of one node, it takes ofi, or verbs and RDMA devices",
-        pe, theirs.hostname, gpsh_settings()->transports, open, open_failures, close, lacks);
+        pe, theirs.hostname, gpsh_settings()->transports, open, failures, close, lacks);
 }
 
 // First transport in the order of GPUSHMEM_TRANSPORTS that connects serves the data; the first one
@@ -641,7 +491,7 @@ static int wire(struct wiring *w, int my_status, int *mine)
     if (!my_status)
         my_status = gpsh_fd_exchange_open(&w->exchange, gpsh_job()->boot, gpsh_job()->generation);
     if (!my_status)
-        my_status = open_transports(w, gpsh_settings()->transports, false);
+        my_status = gpsh_ways_open(&w->ways, gpsh_settings()->transports, false);
     status = publish(w, my_status);
     if (my_status)
         return my_status;
@@ -655,7 +505,7 @@ static int wire(struct wiring *w, int my_status, int *mine)
     *mine = map_node(w);
     if (gpsh_heap()->device && is_whole_job_here() && gpsh_job()->n_pes > 1) {
         status = open_for_gpus(w, *mine);
-        if (!status && w->apart)
+        if (!status && w->ways.apart)
             status = open_common_way(w);
         if (status)
             return status; // everybody's
@@ -706,7 +556,7 @@ static bool must_flush(void)
 int gpsh_peers_connect(int my_status, const char *collectives, int *mine)
 {
     struct wiring w = {.collectives = collectives};
-    open_failures[0] = '\0';
+    gpsh_ways_begin(&w.ways);
     *mine = 0;
     int status = wire(&w, my_status, mine);
     gpsh_fd_exchange_close(&w.exchange);
@@ -726,7 +576,7 @@ uint32_t gpsh_peers_reach(void)
 
 int gpsh_peers_settle(uint32_t common)
 {
-    int status = gpsh_atomics_choose(common, open_failures);
+    int status = gpsh_atomics_choose(common, gpsh_ways_failures());
     if (status)
         return status;
     log_choices();
