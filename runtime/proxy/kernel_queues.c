@@ -24,7 +24,6 @@ enum {
     CQE_ERROR = 13,
     CQE_INVALID = 15,
     LOOK_MS = 5,
-    GPU_LOOK_MS = 50, // a look is a copy from the GPU
 };
 
 // What the host knows of a queue that is up.
@@ -32,6 +31,7 @@ struct known {
     struct gpsh_kernel_queue queue;
     bool told, up;
     bool waits; // to be mapped
+    bool over;  // it has failed, which was told
 };
 
 static struct {
@@ -236,7 +236,7 @@ static void rest(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (lane.memory->device_read ? GPU_LOOK_MS : LOOK_MS) * 1000000L;
+    until.tv_nsec += LOOK_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     pthread_cond_timedwait(&lane.wake, &lane.lock, &until);
@@ -447,6 +447,18 @@ static int fail_queue(uint32_t pe, uint64_t position, uint64_t syndromes)
     return status;
 }
 
+// The last word of the completion at `position`, or one of a completion that is not there: the NIC
+// writes it last.
+static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint64_t position,
+                              const char **cqe)
+{
+    const uint64_t none = (uint64_t)CQE_INVALID << 60;
+    *cqe = (const char *)queue->cq + (position & (queue->cqes - 1)) * queue->cqe_bytes +
+           (queue->cqe_bytes - CQE_BYTES);
+    uint64_t last = __atomic_load_n((const uint64_t *)(const void *)(*cqe + 56), __ATOMIC_ACQUIRE);
+    return (last >> 56 & 1) == (position >> log2_of(queue->cqes) & 1) ? last : none;
+}
+
 // Looks at completions that no kernel has consumed, and leaves them where they are: whether what is
 // below `end` is complete (1), not yet (0), or why it will not be.
 static int look(uint32_t pe, const struct gpushmem_nic_queue *q, uint64_t end)
@@ -454,11 +466,9 @@ static int look(uint32_t pe, const struct gpushmem_nic_queue *q, uint64_t end)
     const struct gpsh_kernel_queue *queue = &lane.known[pe].queue;
     uint64_t done = q->done;
     for (uint64_t next = q->cq_next; done < end && !has_failed(q, end); next++) {
-        const char *cqe = (const char *)queue->cq + (next & (queue->cqes - 1)) * queue->cqe_bytes +
-                          (queue->cqe_bytes - CQE_BYTES);
-        uint64_t last =
-            __atomic_load_n((const uint64_t *)(const void *)(cqe + 56), __ATOMIC_ACQUIRE);
-        if (last >> 60 == CQE_INVALID || (last >> 56 & 1) != (next >> log2_of(queue->cqes) & 1))
+        const char *cqe;
+        uint64_t last = completion_at(queue, next, &cqe);
+        if (last >> 60 == CQE_INVALID)
             return 0;
         uint16_t counter = __builtin_bswap16((uint16_t)(last >> 32));
         uint16_t further = (uint16_t)(counter - (uint16_t)done);
@@ -472,12 +482,32 @@ static int look(uint32_t pe, const struct gpushmem_nic_queue *q, uint64_t end)
     return 1;
 }
 
+// Whether the completions that kernels have left there end in an error. Where they have come to is
+// in the completion queue's record, so this reads nothing of the GPU's. It may be wrong, as kernels
+// go on meanwhile: look() knows.
+static bool shows_error(const struct gpsh_kernel_queue *queue)
+{
+    uint32_t first = __builtin_bswap32(__atomic_load_n(queue->cq_record, __ATOMIC_ACQUIRE));
+    uint64_t last = 0;
+    const char *cqe;
+    for (uint32_t i = 0; i < queue->cqes && last >> 60 != CQE_ERROR; i++) {
+        last = completion_at(queue, first + i, &cqe);
+        if (last >> 60 == CQE_INVALID)
+            return false;
+    }
+    return last >> 60 == CQE_ERROR;
+}
+
 // As a kernel would that polls: the program hears of it at its next call.
 static void look_for_failures(void)
 {
     for (uint32_t i = 0; i < lane.n_used; i++) {
+        struct known *known = &lane.known[lane.used[i]];
         struct gpushmem_nic_queue *q = &lane.copies[i];
-        if (read_queue(lane.used[i], q) || q->failed || look(lane.used[i], q, UINT64_MAX) >= 0)
+        if (known->over || !shows_error(&known->queue) || read_queue(lane.used[i], q))
+            continue;
+        known->over = q->failed || look(lane.used[i], q, UINT64_MAX) < 0;
+        if (!known->over || q->failed)
             continue;
         uint64_t failure = gpushmem_nic_failure((int32_t)lane.used[i], 0, lane.syndrome, 0);
         __atomic_store_n(lane.host->nic_failure, failure, __ATOMIC_RELEASE);
