@@ -43,6 +43,9 @@ struct gpushmem_counters {
     // Highest number that was under way at once. RING: commands read and not complete, sampled at
     // the end of each pass. FLOW of a context of the host: operations, sampled at each post.
     uint64_t peak;
+    // FLOW: times that its connection, closed to make room for others, was made again because
+    // operations waited for it
+    uint64_t reconnects;
 };
 
 // Fills *out with the next row that has counted anything, and returns 1. When no row is left it

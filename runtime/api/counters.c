@@ -14,7 +14,7 @@
 
 int gpushmem_counters_next_sized(uint64_t *position, struct gpushmem_counters *out, size_t size)
 {
-    enum { FIRST_VERSION = sizeof(struct gpushmem_counters) };
+    enum { FIRST_VERSION = offsetof(struct gpushmem_counters, reconnects) };
     struct gpushmem_counters row;
     const struct gpsh_board *board = gpsh_board_own();
     int status = gpsh_check_initialised("counters_next");
@@ -37,9 +37,9 @@ int gpushmem_counters_next_sized(uint64_t *position, struct gpushmem_counters *o
 
 static void print_head(FILE *to)
 {
-    fprintf(to, "gpushmem[%d] stats: %-16s %-8s %5s %12s %12s %14s %9s %9s %9s %7s %6s\n",
+    fprintf(to, "gpushmem[%d] stats: %-16s %-8s %5s %12s %12s %14s %9s %9s %9s %7s %6s %10s\n",
             gpsh_job()->my_pe, "of", "by", "to PE", "operations", "completed", "bytes", "retries",
-            "batches", "stalls", "peak", "errors");
+            "batches", "stalls", "peak", "errors", "reconnects");
 }
 
 static void print_row(FILE *to, const struct gpushmem_counters *row)
@@ -54,9 +54,10 @@ static void print_row(FILE *to, const struct gpushmem_counters *row)
         snprintf(pe, sizeof pe, "%d", row->pe);
     fprintf(to,
             "gpushmem[%d] stats: %-16s %-8s %5s %12" PRIu64 " %12" PRIu64 " %14" PRIu64 " %9" PRIu64
-            " %9" PRIu64 " %9" PRIu64 " %7" PRIu64 " %6" PRIu64 "\n",
+            " %9" PRIu64 " %9" PRIu64 " %7" PRIu64 " %6" PRIu64 " %10" PRIu64 "\n",
             gpsh_job()->my_pe, of, ring ? "-" : row->transport, pe, row->operations, row->completed,
-            row->bytes, row->retries, row->batches, row->stalls, row->peak, row->errors);
+            row->bytes, row->retries, row->batches, row->stalls, row->peak, row->errors,
+            row->reconnects);
 }
 
 static void print_rows(FILE *to)

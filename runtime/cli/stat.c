@@ -155,6 +155,8 @@ static const struct counter {
     {"errors", "errors_total", "commands that failed", COUNTER(errors), false},
     {"peak", "peak_under_way", "most operations or commands under way at once", COUNTER(peak),
      true},
+    {"reconnects", "reconnects_total", "times a connection closed for others was made again",
+     COUNTER(reconnects), false},
 #undef COUNTER
 };
 enum { N_COUNTERS = sizeof counters / sizeof counters[0] };

@@ -15,7 +15,7 @@
 #define GPSH_BOARD_NAME  "gpushmem-board"
 #define GPSH_BOARD_MAGIC UINT64_C(0x64726f6268737067)
 
-enum { GPSH_BOARD_VERSION = 4, GPSH_BOARD_WAITS = 16 };
+enum { GPSH_BOARD_VERSION = 5, GPSH_BOARD_WAITS = 16 };
 
 // What has to happen for a wait to end.
 enum gpsh_awaited {

@@ -88,7 +88,8 @@ static bool read_flow(const struct gpsh_sheet *sheet, const char *board, uint64_
                                       .completed = load(&flow->completed),
                                       .bytes = load(&flow->bytes),
                                       .retries = load(&flow->retries),
-                                      .peak = load(&flow->peak)};
+                                      .peak = load(&flow->peak),
+                                      .reconnects = load(&flow->reconnects)};
     print_owner(sheet, channel, out->owner, sizeof out->owner);
     snprintf(out->transport, sizeof out->transport, "%.15s", sheet->transports[transport]);
     return out->operations || out->retries;

@@ -251,6 +251,7 @@ struct gpsh_flow {
     // operations, how often a post found no room, and for contexts of the host the highest number
     // of operations under way at once.
     uint64_t bytes, retries, peak;
+    uint64_t reconnects; // kept by the transport, from any one thread: see gpushmem/counters.h
     int error; // 0, or why everything towards this PE fails from now on (also set by progress)
     // Link of the channel's list of flows (comm/pending.h); transports zero it and leave it alone.
     int32_t listed;

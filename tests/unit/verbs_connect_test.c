@@ -389,6 +389,29 @@ Test(verbs_connect, budget__spent__the_other_is_closed_and_comes_back)
     }
     cr_assert_geq(count(GPSH_VERBS_CLOSES), 1);
     cr_assert_eq(pair.channel->flows[1].completed, 20);
+    cr_assert(pair.channel->flows[1].reconnects == 19 && second->flows[1].reconnects == 19);
+}
+
+// Who is used least recently is always the next: some have to stay all the same.
+Test(verbs_connect, budget__more_are_used_in_turn__not_each_is_made_again_each_time)
+{
+    enum { ROUNDS = 40, CHANNELS = 3 };
+    struct gpsh_channel *all[CHANNELS];
+    uint64_t again = 0;
+    fake_pair_close(&pair);
+    open_with(CHANNELS, "GPUSHMEM_VERBS_QUEUE_PAIRS=2");
+    all[0] = pair.channel;
+    for (int i = 1; i < CHANNELS; i++)
+        cr_assert_eq(gpsh_verbs_ops.channel_open(pair.transport, i, &all[i]), 0);
+    for (uint64_t turn = 0; turn < ROUNDS * CHANNELS; turn++) {
+        second = all[turn % CHANNELS];
+        put(second, turn, 0);
+        settle();
+        cr_assert_eq(there(0), turn);
+    }
+    for (int i = 0; i < CHANNELS; i++)
+        again += all[i]->flows[1].reconnects;
+    cr_assert(again > ROUNDS && again < ROUNDS * CHANNELS * 9 / 10, "%d", (int)again);
 }
 
 Test(verbs_connect, budget__all_in_use__exceeded_after_a_while)

@@ -41,7 +41,7 @@ enum {
     REPEAT_DOUBLES = 5, // up to 640 ms,
     CALLED_DOUBLES = 9, // or 10 s, where only the peer wants the connection
     ROOM_MS = 20,       // so long a budget makes a flow wait
-    KEPT_MS = 5,        // so long nobody asks again to close what is in use
+    KEPT_MS = 1,        // so long nobody asks again to close what is in use: a few round trips
 };
 
 struct verbs_handshakes {
@@ -56,6 +56,8 @@ struct verbs_handshakes {
     struct verbs_awake awake;
     uint32_t attempts;
     uint32_t queue_pairs, closing; // there are, and of these about to go
+    uint32_t dice;
+    struct verbs_turnover turnover;
     bool may_shut;
 };
 
@@ -111,6 +113,7 @@ static void drop(struct verbs_flow *flow)
     if (link->theirs)
         link->over = link->theirs;
     link->own = link->theirs = link->asks = link->kept = 0;
+    link->closed |= link->level >= VERBS_LEVEL_UP;
     link->level = VERBS_LEVEL_NONE;
 }
 
@@ -151,9 +154,12 @@ static int begin(struct verbs_handshakes *all, struct verbs_flow *flow)
 
 static void up(struct verbs_flow *flow)
 {
+    struct verbs_handshakes *all = flow->channel->verbs->handshakes;
     flow->link.level = VERBS_LEVEL_UP;
-    flow->link.called = false;
-    ups_add(flow->channel->verbs->handshakes, flow);
+    if (flow->link.closed && flow->link.called)
+        gpsh_verbs_turnover_note(&all->turnover, flow, all->ups);
+    flow->link.called = flow->link.closed = false;
+    ups_add(all, flow);
     atomic_store(&flow->used, 1 + atomic_fetch_add(&flow->channel->verbs->uses, 1));
     atomic_store_explicit(&flow->state, VERBS_UP, memory_order_release);
     atomic_store(&flow->wanted, false);
@@ -187,25 +193,38 @@ static int meet_oneself(struct verbs_flow *flow)
 
 // ------------------------------------------------------------------------------------------- room
 
-// That of those which may be closed that was used least recently, or NULL. It is shut.
-static struct verbs_flow *shut_one(struct verbs_handshakes *all)
+// Of those that may be closed the one that was used least recently; or any of them, if the flow
+// that wants its place was closed itself: a program that goes round more peers than there is room
+// for wants next what was used least recently.
+static struct verbs_flow *choose(struct verbs_handshakes *all, const struct verbs_flow *wants)
 {
     uint64_t now = gpsh_clock_ns();
-    for (;;) {
-        struct verbs_flow *oldest = NULL;
-        for (struct verbs_flow *flow = all->ups; flow; flow = flow->link.next_up)
-            if (flow->pe != all->verbs->env.my_pe && flow->link.kept_ns <= now &&
-                (!oldest || (int32_t)(atomic_load(&flow->used) - atomic_load(&oldest->used)) < 0))
-                oldest = flow;
-        if (!oldest || gpsh_verbs_shut(oldest))
-            return oldest;
-        oldest->link.kept_ns = now + KEPT_MS * UINT64_C(1000000);
+    struct verbs_flow *best = NULL;
+    uint32_t seen = 0;
+    for (struct verbs_flow *flow = all->ups; flow; flow = flow->link.next_up) {
+        if (flow->pe == all->verbs->env.my_pe || flow->link.kept_ns > now)
+            continue;
+        all->dice = all->dice * 1664525 + 1013904223;
+        uint32_t age = best ? atomic_load(&best->used) - atomic_load(&flow->used) : 0;
+        bool takes = wants->link.closed ? (all->dice >> 16) % ++seen == 0 : (int32_t)age > 0;
+        if (!best || takes)
+            best = flow;
     }
+    return best;
 }
 
-static bool close_one(struct verbs_handshakes *all)
+// One that may be closed, or NULL. It is shut.
+static struct verbs_flow *shut_one(struct verbs_handshakes *all, const struct verbs_flow *wants)
 {
-    struct verbs_flow *flow = all->may_shut ? shut_one(all) : NULL;
+    struct verbs_flow *flow;
+    while ((flow = choose(all, wants)) && !gpsh_verbs_shut(flow))
+        flow->link.kept_ns = gpsh_clock_ns() + KEPT_MS * UINT64_C(1000000);
+    return flow;
+}
+
+static bool close_one(struct verbs_handshakes *all, const struct verbs_flow *wants)
+{
+    struct verbs_flow *flow = all->may_shut ? shut_one(all, wants) : NULL;
     if (!flow)
         return false;
     ups_remove(flow);
@@ -228,7 +247,7 @@ static bool waits_for_room(struct verbs_handshakes *all, struct verbs_flow *flow
         return false;
     if (!link->room_ns)
         link->room_ns = now + ROOM_MS * UINT64_C(1000000);
-    while (all->queue_pairs + flow->n_rails > budget + all->closing && close_one(all))
+    while (all->queue_pairs + flow->n_rails > budget + all->closing && close_one(all, flow))
         continue;
     return now < link->room_ns;
 }
@@ -242,7 +261,7 @@ static bool gets_room(struct verbs_handshakes *all, struct verbs_flow *flow, int
         return false;
     if (!link->room_ns)
         link->room_ns = now + gpsh_verbs_patience_ns(all->verbs);
-    return now < link->room_ns && (all->closing || close_one(all));
+    return now < link->room_ns && (all->closing || close_one(all, flow));
 }
 
 static void wait_for_room(struct verbs_handshakes *all, struct verbs_flow *flow)
@@ -262,6 +281,8 @@ static void call(struct verbs_handshakes *all, struct verbs_flow *flow)
         return;
     if (!link->called && link->level != VERBS_LEVEL_NONE)
         list(all, flow); // the peer began, perhaps long ago
+    if (!link->called)
+        link->called_ns = gpsh_clock_ns();
     link->called = true;
     if (link->level != VERBS_LEVEL_NONE || link->waits)
         return;
@@ -642,6 +663,7 @@ int gpsh_verbs_handshakes_start(struct gpsh_verbs *verbs)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the thread that connects PEs");
     all->verbs = verbs;
     all->awake.looked_ns = gpsh_clock_ns();
+    all->dice = (uint32_t)verbs->env.my_pe;
     pthread_mutex_init(&all->lock, NULL);
     all->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (all->wake < 0)

@@ -147,6 +147,12 @@ void gpsh_verbs_handshakes_wake(struct gpsh_verbs *verbs);
 // The flow is wanted, by the channel's thread. Its state tells how that went.
 void gpsh_verbs_handshake_ask(struct verbs_flow *flow);
 
+// verbs_turnover.c: of the handshake's thread.
+// A flow is up again, for which operations have waited, as it was closed to make room here or
+// there. `ups`: the others that are up.
+void gpsh_verbs_turnover_note(struct verbs_turnover *turnover, struct verbs_flow *flow,
+                              struct verbs_flow *ups);
+
 // verbs_patience.c: of the handshake's thread.
 uint64_t gpsh_verbs_patience_ns(const struct gpsh_verbs *verbs);
 // The clock as it is now; it is asked in each turn of the thread.

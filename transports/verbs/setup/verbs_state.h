@@ -272,6 +272,15 @@ struct verbs_awake {
     uint64_t ns, looked_ns;
 };
 
+// Connections that are made again, having been closed for others (verbs_turnover.c).
+struct verbs_turnover {
+    uint64_t since_ns, waited_ns; // operations have waited for them, since then
+    uint32_t window;              // its number
+    uint32_t made, again;         // again: different flows
+    uint32_t queue_pairs, peers;  // that were used
+    bool told;
+};
+
 // The handshake of a flow, of the thread that makes them (verbs_handshake.c).
 struct verbs_link {
     struct verbs_flow *next;             // of those that are under way,
@@ -282,7 +291,10 @@ struct verbs_link {
     uint32_t asks, kept; // how often this end has asked to close; the last time it did not want to
     bool greeted;        // the peer has begun, and waits for room here
     struct gpsh_verbs_message greeting;
-    bool called; // operations wait for it, not only the peer
+    bool called;        // operations wait for it, not only the peer,
+    uint64_t called_ns; // since then
+    bool closed;        // it was up, and is not, to make room here or there
+    uint32_t window;    // of verbs_turnover.c, in which it was made again last
     uint8_t level;
     // This end's attempt and the peer's, 0: there is none. Those of the peer up to `over` are past.
     uint32_t own, theirs, over;
@@ -405,6 +417,7 @@ struct verbs_peer {
     struct verbs_peer *next; // made before it
     struct gpsh_verbs_blob blob;
     struct ibv_ah *paths[GPSH_VERBS_MAX_RAILS]; // of datagrams, the handshake thread's
+    uint32_t window;                            // of verbs_turnover.c, in which it counted last
     // bits: rails by which some channel has lost the connection to it
     _Atomic uint64_t lost_rails;
     // The question that some channel has asked it last and not done with, or 0; when that was
