@@ -86,15 +86,17 @@ static int allocate(struct gpsh_team *team)
     return team->pes && team->words && team->views && team->work ? 0 : -1;
 }
 
-static void find_data(struct gpsh_team *team)
+static void find_pages(struct gpsh_team *team)
 {
     const struct gpsh_team_place *place = &team->place;
     int n_pes = gpsh_job()->n_pes;
-    team->room = place->slot < GPUSHMEM_TEAM_PREDEFINED
-                     ? gpsh_team_room(n_pes)
-                     : (size_t)place->slots * gpsh_slot_room(n_pes);
-    team->data = (ptrdiff_t)(gpsh_control_data(n_pes, gpsh_settings(), place->slot) -
-                             gpsh_control_team(n_pes, place->slot));
+    size_t pages = place->slot < GPUSHMEM_TEAM_PREDEFINED
+                       ? gpsh_team_pages(n_pes)
+                       : (size_t)place->slots * gpsh_slot_pages(n_pes);
+    team->shown = (ptrdiff_t)(gpsh_control_shown(n_pes, gpsh_settings(), place->slot) -
+                              gpsh_control_team(n_pes, place->slot));
+    team->side = (ptrdiff_t)pages;
+    team->room = pages - sizeof(struct gpsh_team_shown);
 }
 
 // By nodes where that separates some members and leaves others together.
@@ -128,7 +130,7 @@ static int team_new(const struct gpsh_team_place *place, const int *pes, int n,
                                    .flat = n <= FLAT_MOST || gpsh_waiter_shares(),
                                    .checked = table.checked,
                                    .failed_pe = -1};
-        find_data(team);
+        find_pages(team);
         failed = allocate(team) < 0;
     }
     for (int rank = 0; !failed && rank < n; rank++) {

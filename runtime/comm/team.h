@@ -28,8 +28,9 @@ struct gpsh_team {
     // them
     struct gpsh_team_words **words;
     struct gpsh_team_words *mine;
-    size_t room;    // bytes of data per epoch,
-    ptrdiff_t data; // from a member's words on: of even epochs, then of odd ones
+    // from a member's words to what it shows in even epochs, and from there to that of odd ones
+    ptrdiff_t shown, side;
+    size_t room; // bytes of data in each
     // [n] where the members' data of the operation under way lies (comm/team_exchange.h)
     const char **views;
     char *work;     // private memory, GPSH_TEAM_WORK times its room

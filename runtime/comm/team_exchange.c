@@ -12,9 +12,22 @@
 #include "memory/heap.h"
 #include "progress/waiter.h"
 
+// What the member with these words shows.
+static struct gpsh_team_shown *shown_of(const struct gpsh_team *team, struct gpsh_team_words *words,
+                                        unsigned side)
+{
+    return (void *)((char *)words + team->shown + (ptrdiff_t)side * team->side);
+}
+
 static char *data_of(const struct gpsh_team *team, struct gpsh_team_words *words, unsigned side)
 {
-    return (char *)words + team->data + side * team->room;
+    return shown_of(team, words, side)->data;
+}
+
+// Where it shows so many bytes.
+static char *place_of(struct gpsh_team_shown *shown, size_t bytes)
+{
+    return bytes <= GPSH_TEAM_LINE_DATA ? shown->line : shown->data;
 }
 
 static unsigned side_of(const struct gpsh_team *team)
@@ -120,11 +133,10 @@ static inline int await(struct gpsh_team *team, int rank, const _Atomic uint64_t
 
 static void show(struct gpsh_team *team, const void *data, size_t bytes)
 {
-    unsigned side = side_of(team);
-    char *line = team->mine->own[side].data;
+    struct gpsh_team_shown *mine = shown_of(team, team->mine, side_of(team));
     if (bytes)
-        memcpy(bytes <= GPSH_TEAM_LINE_DATA ? line : data_of(team, team->mine, side), data, bytes);
-    atomic_store_explicit(&team->mine->own[side].epoch, team->epoch, memory_order_release);
+        memcpy(place_of(mine, bytes), data, bytes);
+    atomic_store_explicit(&mine->epoch, team->epoch, memory_order_release);
 }
 
 // Waits for all others. views[r] is what rank r shows, if everybody shows `bytes`.
@@ -134,13 +146,12 @@ static int look(struct gpsh_team *team, size_t bytes, const char *what)
     for (int i = 1; i < team->n; i++) {
         int rank = team->my_rank + i;
         rank = rank < team->n ? rank : rank - team->n;
-        struct gpsh_team_words *theirs = team->words[rank];
-        int status = await(team, rank, &theirs->own[side].epoch, what);
+        struct gpsh_team_shown *theirs = shown_of(team, team->words[rank], side);
+        int status = await(team, rank, &theirs->epoch, what);
         if (GPSH_UNLIKELY(status < 0))
             return status;
         if (bytes)
-            team->views[rank] =
-                bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(team, theirs, side);
+            team->views[rank] = place_of(theirs, bytes);
     }
     if (team->bell)
         gpsh_bell_ring(team->bell);
@@ -241,9 +252,7 @@ static int alltoall_rounds(struct gpsh_team *team, const char *mine, size_t byte
 
 static const char *shown_by(struct gpsh_team *team, int rank, size_t bytes)
 {
-    struct gpsh_team_words *theirs = team->words[rank];
-    unsigned side = side_of(team);
-    return bytes <= GPSH_TEAM_LINE_DATA ? theirs->own[side].data : data_of(team, theirs, side);
+    return place_of(shown_of(team, team->words[rank], side_of(team)), bytes);
 }
 
 static int hear_group(struct gpsh_team *team, const char *what)
@@ -252,7 +261,8 @@ static int hear_group(struct gpsh_team *team, const char *what)
     const int *members = groups->members + groups->starts[groups->mine];
     int status = 0;
     for (int i = 1; i < groups->sizes[groups->mine] && status == 0; i++)
-        status = await(team, members[i], &team->words[members[i]]->own[side_of(team)].epoch, what);
+        status = await(team, members[i],
+                       &shown_of(team, team->words[members[i]], side_of(team))->epoch, what);
     return status;
 }
 
@@ -379,7 +389,7 @@ static int exchange_by_groups(struct gpsh_team *team, int root, const void *mine
     int leader = groups->leaders[groups->mine], status;
     if (leader != team->my_rank) {
         show(team, mine, root < 0 || root == team->my_rank ? bytes : 0);
-        status = await(team, leader, &team->words[leader]->own[side].epoch, what);
+        status = await(team, leader, &shown_of(team, team->words[leader], side)->epoch, what);
     } else {
         status = hear_group(team, what);
         if (status == 0)
@@ -387,7 +397,8 @@ static int exchange_by_groups(struct gpsh_team *team, int root, const void *mine
                      : root == SUM ? lead_allreduce(team, mine, bytes, fold, what)
                                    : lead_broadcast(team, root, mine, bytes, what);
         if (status == 0) // pairs with the members' await: what came is in the room
-            atomic_store_explicit(&team->mine->own[side].epoch, team->epoch, memory_order_release);
+            atomic_store_explicit(&shown_of(team, team->mine, side)->epoch, team->epoch,
+                                  memory_order_release);
     }
     const char *room =
         data_of(team, leader == team->my_rank ? team->mine : team->words[leader], side);

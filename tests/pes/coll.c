@@ -456,8 +456,8 @@ static void refusals(void)
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {
-        1, 8, 40, 57, 500, 944, 1889, 3776, 3777, 20000, MOST_BYTES - 24};
-    enum { ROOM = 3776 }; // what a PE hands over at once, from which the ways' switches follow
+        1, 8, 40, 57, 500, 1008, 2017, 4032, 4033, 20000, MOST_BYTES - 24};
+    enum { ROOM = 4032 }; // what a PE hands over at once, from which the ways' switches follow
     bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
     bool messages = argc > 1 && strcmp(argv[1], "messages") == 0;
     bool counts = argc > 1 && strcmp(argv[1], "counts") == 0;

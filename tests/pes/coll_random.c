@@ -436,7 +436,7 @@ static void run_alltoall(struct worker *w, struct draw *d)
 // Around where an operation of `n` members takes another way, and anything else.
 static size_t draw_nelems(struct worker *w, size_t size, size_t n)
 {
-    enum { ROOM = 3776, CHAIN_PIECE = 32768, PIECE = 65536, PER_NODE = 16384 };
+    enum { ROOM = 4032, CHAIN_PIECE = 32768, PIECE = 65536, PER_NODE = 16384 };
     const size_t around[] = {ROOM,     ROOM / n,     ROOM / (2 * n), CHAIN_PIECE,    PIECE,
                              PER_NODE, 2 * PER_NODE, 64 * n,         CHAIN_PIECE * n};
     uint32_t choice = draw(w, 4);

@@ -144,9 +144,9 @@ Test(team_split, place__slots__as_many_as_have_room_for_two_counters_of_each)
 {
     static const struct {
         int pes, n, slots;
-    } rows[] = {{8, 8, 1},         {236, 236, 1},     {1000, 236, 1},
-                {1000, 237, 2},    {1000, 1000, 5},   {16384, 8192, 32},
-                {131072, 2048, 1}, {131072, 2049, 2}, {131072, 131072, GPSH_TEAM_MOST_SLOTS}};
+    } rows[] = {{8, 8, 1},         {252, 252, 1},     {1000, 252, 1},
+                {1000, 253, 2},    {1000, 1000, 4},   {16384, 8192, 33},
+                {131072, 2044, 1}, {131072, 2045, 2}, {131072, 131072, GPSH_TEAM_MOST_SLOTS}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gpsh_team_free all = everything();
         gpsh_job_state.n_pes = rows[i].pes;
@@ -155,24 +155,28 @@ Test(team_split, place__slots__as_many_as_have_room_for_two_counters_of_each)
         struct gpsh_team_place place = gpsh_team_place(&all, rows[i].n);
         cr_expect_eq(place.slots, rows[i].slots, "row %zu: %d", i, place.slots);
         cr_expect_eq(place.slot, rows[i].slots <= 4 ? 4 : 128, "row %zu: %d", i, place.slot);
-        cr_expect_geq((size_t)place.slots * gpsh_slot_room(rows[i].pes), 16 * (size_t)rows[i].n);
+        cr_expect_geq((size_t)place.slots * gpsh_slot_pages(rows[i].pes),
+                      sizeof(struct gpsh_team_shown) + 16 * (size_t)rows[i].n);
     }
 }
 
-// The data of a slot is nobody else's.
-Test(team_split, control_region__data_of_slots__follows_the_words_of_all)
+// What a slot shows is in pages that nobody else has, each half a page further.
+Test(team_split, control_region__pages_of_slots__follow_the_words_of_all)
 {
     const int sizes[] = {1, 8, 473, 16384, 131072};
     struct gpsh_settings settings = {.teams = 12};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int n = sizes[i];
-        cr_expect_eq(gpsh_control_data(n, &settings, 0), gpsh_control_team(n, 12));
+        uint64_t at = gpsh_control_shown(n, &settings, 0);
+        cr_expect_geq(at, gpsh_control_team(n, 12));
+        cr_expect_eq((at + sizeof(struct gpsh_team_shown)) % 4096, 2048);
         for (int slot = 0; slot < 12; slot++) {
-            uint64_t bytes =
-                gpsh_control_data(n, &settings, slot + 1) - gpsh_control_data(n, &settings, slot);
-            size_t room = slot < GPUSHMEM_TEAM_PREDEFINED ? gpsh_team_room(n) : gpsh_slot_room(n);
-            cr_expect_eq(bytes, 2 * room, "%d PEs, slot %d", n, slot);
+            size_t pages =
+                slot < GPUSHMEM_TEAM_PREDEFINED ? gpsh_team_pages(n) : gpsh_slot_pages(n);
+            at += 2 * pages;
+            cr_expect_eq(gpsh_control_shown(n, &settings, slot + 1), at, "%d PEs, slot %d", n,
+                         slot);
         }
-        cr_expect_eq(gpsh_control_vote(n, &settings), gpsh_control_data(n, &settings, 12));
+        cr_expect_eq(gpsh_control_vote(n, &settings), at);
     }
 }
