@@ -210,6 +210,7 @@ static void check_wide(gpushmem_team_t team, size_t n)
 {
     gpushmem_complexf *to = (void *)dest, *from = (void *)source;
     int ranks = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
+    int sum = ranks * (ranks - 1) / 2;
     long double *wide = (void *)dest, *wide_from = (void *)source;
     for (size_t i = 0; i < n; ++i) {
         float value[2] = {(float)rank, (float)i};
@@ -220,7 +221,7 @@ static void check_wide(gpushmem_team_t team, size_t n)
     for (size_t i = 0; i < n; ++i) {
         float value[2];
         memcpy(value, &to[i], sizeof value);
-        CHECK(value[0] == (float)(ranks * (ranks - 1) / 2) && value[1] == (float)i * (float)ranks);
+        CHECK(value[0] == (float)sum && value[1] == (float)i * (float)ranks);
     }
     for (size_t i = 0; i < n; ++i)
         wide_from[i] = (long double)(rank + 1) + (long double)i;

@@ -193,8 +193,9 @@ static void check_folded_sum(gpushmem_team_t team, double *to, double *from, siz
         double sum = addend(0, i);
         for (int r = 1; r < ranks; r++)
             sum += addend(r, i);
-        CHECK_THAT(memcmp(&sum, to + i, sizeof sum) == 0, "element %zu of %zu%s: %.17g, not %.17g",
-                   i, nelems, to == from ? " in place" : "", to[i], sum);
+        const void *want = &sum, *got = to + i; // the same bits
+        CHECK_THAT(memcmp(want, got, sizeof sum) == 0, "element %zu of %zu%s: %.17g, not %.17g", i,
+                   nelems, to == from ? " in place" : "", to[i], sum);
     }
 }
 
