@@ -298,6 +298,16 @@ static uint32_t own_traits(void)
            (gpsh_trace_is_open() ? GPSH_COMMON_TRACE : 0) | gpsh_teams_reach() | gpsh_peers_reach();
 }
 
+// A peer that dies meanwhile would answer no more, which the NIC alone notices late. But later than
+// this nobody may be told before all have agreed: a PE that fails with the others leaves the job.
+static int establish(void)
+{
+    gpsh_bootstrap_on_death(gpsh_job()->boot, on_death, NULL);
+    int status = gpsh_peers_establish();
+    gpsh_bootstrap_on_death(gpsh_job()->boot, NULL, NULL);
+    return status;
+}
+
 static int get_ready_here(void)
 {
     int status = gpsh_memory_init();
@@ -312,6 +322,7 @@ static int get_ready_here(void)
 static int get_ready(int mine)
 {
     uint32_t all = 0;
+    mine = mine ? mine : establish();
     mine = mine ? mine : get_ready_here();
     int status = gpsh_agree(gpsh_job()->boot, mine, mine ? 0 : own_traits(), &all);
     if (!status)
@@ -364,6 +375,7 @@ static int bring_up(void)
     }
     if (status) {
         GPSH_LOG(ERROR, "init", "%s", gpsh_last_error()); // while the log still knows the PE
+        gpsh_failures_end();
         tear_down();
     }
     return status;

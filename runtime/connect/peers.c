@@ -402,11 +402,12 @@ int gpsh_peer_establish(int pe, bool begin)
     return all;
 }
 
-// GPUSHMEM_CONNECT=init. All are begun before any is waited for.
-static int establish_all(void)
+int gpsh_peers_establish(void)
 {
     const struct timespec nap = {.tv_nsec = 100000};
     int status = 0, n_pes = gpsh_job()->n_pes;
+    if (gpsh_settings()->connect != CONNECT_AT_INIT)
+        return 0;
     for (int pe = 0; pe < n_pes && status >= 0; pe++)
         status = gpsh_peer_establish(pe, true);
     for (int pe = 0; pe < n_pes && status >= 0; pe += status) {
@@ -475,8 +476,6 @@ static int connect_all(struct wiring *w, int status)
 {
     for (int pe = 0; pe < gpsh_job()->n_pes && !status; pe++)
         status = connect_peer(w, pe);
-    if (!status && gpsh_settings()->connect == CONNECT_AT_INIT)
-        status = establish_all();
     reach = status ? 0 : gpsh_atomics_reach(&w->records);
     return status;
 }

@@ -17,6 +17,10 @@ enum { GPSH_PEERS_ANEW = 1 };
 // regions, create them, and call again. With 0, *mine is 0, or this PE's own trouble, which the
 // others have to be told: the sentence is set.
 int gpsh_peers_connect(int my_status, const char *collectives, int *mine);
+// With GPUSHMEM_CONNECT=init: waits until this PE is connected with all others, which are asked
+// before any is waited for. Word of a death ends the wait, if on_death of the bootstrap calls
+// gpsh_peers_gone.
+int gpsh_peers_establish(void);
 // Bits of enum gpsh_common, for all to agree on; then what is common to all.
 uint32_t gpsh_peers_reach(void);
 int gpsh_peers_settle(uint32_t common);

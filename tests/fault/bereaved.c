@@ -4,13 +4,15 @@
 //   bereaved CASE
 //     unborn    before it has joined the job: init of the others fails, and names it
 //     handover  in init, before it has handed its memory to the others
+//     greeting  in init, before it has sent the others a datagram, which they wait for
 //     mourning  when all know, PE 0 leaves at once; the others still work with it after a while
 //     leaving   in finalize, which PE 0 is in and the others are not
 //     reminded  as mourning; what PE 0 sends from finalize, when its first word has arrived, is on
 //               its way until the PE that it is for has left (over the software HCA)
 //     parting   as mourning; PE 1 dies in finalize, when it has told PE 0, which comes there later
-#define _GNU_SOURCE // usleep, RTLD_DEFAULT
+#define _GNU_SOURCE // usleep, RTLD_DEFAULT, RTLD_NEXT
 #include <dlfcn.h>
+#include <infiniband/verbs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -87,10 +89,24 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
     return syscall(SYS_sendmsg, fd, message, flags);
 }
 
-static void unborn(int me, int dead, bool handover)
+static bool dies_in_greeting;
+
+// Of the path that a PE's first datagram to another one takes.
+__attribute__((visibility("default"))) struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
+                                                                    struct ibv_ah_attr *attr)
 {
-    dies_in_handover = me == dead && handover;
-    if (me == dead && !handover)
+    if (dies_in_greeting)
+        kill(getpid(), SIGKILL);
+    struct ibv_ah *(*next)(struct ibv_pd *, struct ibv_ah_attr *);
+    *(void **)&next = dlsym(RTLD_NEXT, "ibv_create_ah");
+    return next(pd, attr);
+}
+
+static void unborn(int me, int dead, const char *moment)
+{
+    dies_in_handover = me == dead && strcmp(moment, "handover") == 0;
+    dies_in_greeting = me == dead && strcmp(moment, "greeting") == 0;
+    if (me == dead && strcmp(moment, "unborn") == 0)
         kill(getpid(), SIGKILL);
     CHECK_THAT(gpushmem_init() < 0 && names(dead), "%s", gpushmem_last_error());
     survives(me);
@@ -127,9 +143,11 @@ int main(int argc, char **argv)
     CHECK(argc == 2 && rank && size);
     int me = atoi(rank), dead = atoi(size) - 1;
     bool leaving = strcmp(argv[1], "leaving") == 0;
-    bool handover = strcmp(argv[1], "handover") == 0;
-    if (handover || strcmp(argv[1], "unborn") == 0) {
-        unborn(me, dead, handover);
+    static const char *const in_init[] = {"unborn", "handover", "greeting"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(argv[1], in_init[i]) != 0)
+            continue;
+        unborn(me, dead, in_init[i]);
         return 0;
     }
     bool reminded = strcmp(argv[1], "reminded") == 0;
