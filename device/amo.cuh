@@ -28,6 +28,11 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpus
             gpsh_dev_nic_amo(*via.self, amo, target, width, operand, compare, pe, fetch);
         if (got.taken)
             return got.value;
+        const uint64_t before =
+            gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);
+        if (!fetch)
+            gpsh_dev_nic_after_ring(*via.self);
+        return before;
     }
     if (!away)
         return gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);

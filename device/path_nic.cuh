@@ -219,6 +219,22 @@ GPSH_DEV_CALL bool gpsh_dev_nic_step_aside(const struct gpushmem_dev &dev,
     return false;
 }
 
+// An atomic goes through a ring. Those of one thread on one word are expected to happen in its
+// order, although only a fence promises that: so it waits for what was posted before, and what is
+// posted after it waits as after a fence.
+GPSH_DEV_CALL bool gpsh_dev_nic_before_ring(const struct gpushmem_dev &dev,
+                                            struct gpushmem_nic_queue *q)
+{
+    gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+    return false;
+}
+
+GPSH_DEV_CALL void gpsh_dev_nic_after_ring(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_gpu(); // who sees the count finds the ring under way
+    gpsh_dev_add64_relaxed_gpu(&dev.nic->fences, 1);
+}
+
 // ---- Posting ----
 
 // Until the WQEs below `end` have room. If it gives up, what was reserved is never written.
@@ -582,7 +598,7 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_amo(const struct gpushmem_dev &
         return {0, false};
     bool known = amo == GPUSHMEM_AMO_FETCH || amo == GPUSHMEM_AMO_ADD || amo == GPUSHMEM_AMO_CSWAP;
     if (width != 8 || !known || !gpsh_dev_nic_has_word(dev, q, target))
-        return {0, gpsh_dev_nic_step_aside(dev, q)};
+        return {0, gpsh_dev_nic_before_ring(dev, q)};
     const uint64_t there = gpsh_dev_nic_there(q, target);
     struct gpsh_dev_wqe wqe = gpsh_dev_wqe_data(GPSH_NIC_READ, there, nullptr, 0, 0);
     if (amo != GPUSHMEM_AMO_FETCH)

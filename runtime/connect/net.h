@@ -38,7 +38,7 @@ enum gpsh_channel_index {
 };
 
 // After the proxy threads' come those that are kept for contexts of the program; and last, not
-// counted here, those of kernels' queues: one, for the default context.
+// counted here, those of kernels' queues: of the default context, and of those of kernels.
 static inline int gpsh_channel_first_context(const struct gpsh_settings *settings)
 {
     return GPSH_CHANNEL_PROXY + (int)settings->proxy_threads;

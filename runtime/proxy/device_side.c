@@ -250,7 +250,7 @@ static int fill_context(int number, struct gpushmem_dev_context *to)
     dev->layout.host += (uint64_t)number * dev->layout.host_stride;
     dev->layout.device += (uint64_t)number * GPUSHMEM_RING_DEVICE_BYTES;
     dev->self = &to->dev;
-    dev->nic = NULL; // its operations go through its ring
+    dev->nic = gpsh_kernel_queues_table(number - (int)side.handle.n_rings + 1);
     return side.memory->device_write(to, &context, sizeof context);
 }
 
@@ -284,7 +284,7 @@ static int fill_handle(void)
         .self = &side.device->handle,
         .n_teams = (uint32_t)gpsh_settings()->teams,
         .teams = gpsh_device_teams_table(),
-        .nic = gpsh_kernel_queues_table(),
+        .nic = gpsh_kernel_queues_table(GPSH_CONTEXT_DEFAULT),
     };
     for (int pe = 0; pe < gpsh_job()->n_pes && pe < GPUSHMEM_DEV_NEAR_PEERS; pe++)
         side.handle.near_away[pe] = away_from_here(pe);
@@ -643,8 +643,8 @@ int gpsh_device_side_quiet(int number)
         return 0;
     int closed = 0;
     int status = side.proxy ? gpsh_proxy_quiet(side.proxy, number, &closed) : 0;
-    if (!status && number <= GPSH_CONTEXT_DEFAULT)
-        status = gpsh_kernel_queues_quiet();
+    if (!status)
+        status = gpsh_kernel_queues_quiet(number);
     if (!status)
         status = gpushmem_device_error();
     if (!status && closed)

@@ -26,10 +26,10 @@ enum {
     LOOK_MS = 5,
 };
 
-// What the host knows of a queue that is up.
+// What the host knows of a queue.
 struct known {
     struct gpsh_kernel_queue queue;
-    bool told, up;
+    bool told;
     bool waits; // to be mapped
     bool over;  // it has failed, which was told
 };
@@ -37,15 +37,19 @@ struct known {
 static struct {
     pthread_mutex_t lock;
     const struct gpsh_device_memory *memory;
-    struct gpushmem_nic *nic; // device memory; NULL: kernels post to no NIC
-    size_t bytes;
-    struct known *known;               // [n_pes]
-    struct gpushmem_nic_queue *copies; // [n_pes] as they were read last, host memory
-    uint32_t *used, n_used;            // [n_used] PEs whose queues have ever been up
-    struct gpsh_handle_host *host;     // where answers land
-    bool said;                         // why some PE's queue cannot be had
-    bool asked;                        // for any queue
-    uint32_t syndrome;                 // of the last failure that the host has found
+    // A table for each context, the default one's first, in device memory; NULL: kernels post to no
+    // NIC. A queue's number counts the PEs of all tables.
+    char *tables;
+    size_t table_bytes;
+    int n_tables;
+    struct known *known;             // [n_tables * n_pes]
+    uint32_t *n_used_of;             // [n_tables] queues of that table that have ever been up
+    struct gpushmem_nic_queue *copy; // as one was read last, host memory
+    uint32_t *used, n_used;          // [n_used] queues that have ever been up
+    struct gpsh_handle_host *host;   // where answers land
+    bool said;                       // why some PE's queue cannot be had
+    bool asked;                      // for any queue
+    uint32_t syndrome;               // of the last failure that the host has found
     // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
     pthread_t watcher;
     pthread_cond_t wake;
@@ -73,14 +77,31 @@ static int register_answers(void)
     return 0;
 }
 
-static size_t copies_bytes(void)
+static size_t n_queues(void)
 {
-    return (size_t)gpsh_job()->n_pes * sizeof *lane.copies;
+    return (size_t)lane.n_tables * (size_t)gpsh_job()->n_pes;
+}
+
+static struct gpushmem_nic *table_at(int table)
+{
+    return (struct gpushmem_nic *)(void *)(lane.tables + (size_t)table * lane.table_bytes);
+}
+
+static int pe_of(uint32_t number)
+{
+    return (int)(number % (uint32_t)gpsh_job()->n_pes);
+}
+
+// In device memory.
+static struct gpushmem_nic_queue *queue_at(uint32_t number)
+{
+    int table = (int)(number / (uint32_t)gpsh_job()->n_pes);
+    return &gpushmem_nic_queues(table_at(table))[pe_of(number)];
 }
 
 static void release(void)
 {
-    for (int t = 0; lane.nic && t < gpsh_net()->n_transports; t++) {
+    for (int t = 0; lane.tables && t < gpsh_net()->n_transports; t++) {
         struct gpsh_transport *transport = gpsh_net()->transports[t];
         if (has_queues(t))
             (void)transport->ops->buffer_unregister(transport, lane.host);
@@ -90,16 +111,17 @@ static void release(void)
     free(lane.mapped);
     lane.mapped = NULL;
     lane.n_mapped = 0;
-    if (lane.nic)
-        lane.memory->device_free(lane.nic, lane.bytes);
+    if (lane.tables)
+        lane.memory->device_free(lane.tables, (size_t)lane.n_tables * lane.table_bytes);
     free(lane.known);
     free(lane.used);
-    if (lane.copies)
-        lane.memory->host_free(lane.copies, copies_bytes());
-    lane.nic = NULL;
+    free(lane.n_used_of);
+    if (lane.copy)
+        lane.memory->host_free(lane.copy, sizeof *lane.copy);
+    lane.tables = NULL;
     lane.known = NULL;
-    lane.copies = NULL;
-    lane.used = NULL;
+    lane.copy = NULL;
+    lane.used = lane.n_used_of = NULL;
     lane.n_used = 0;
 }
 
@@ -152,30 +174,31 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
 }
 
 // The caller holds the lock. Those that wait for all queues find it before anybody posts there.
-static void come_up(int pe, const struct gpsh_kernel_queue *queue)
+static void come_up(uint32_t number, const struct gpsh_kernel_queue *queue)
 {
-    struct gpushmem_nic_queue *to = &gpushmem_nic_queues(lane.nic)[pe], seen;
+    struct gpushmem_nic_queue *to = queue_at(number), seen;
+    int table = (int)(number / (uint32_t)gpsh_job()->n_pes), pe = pe_of(number);
+    uint32_t *n_used = &lane.n_used_of[table];
     seen = as_kernels_see(queue, pe);
-    lane.known[pe].queue = *queue;
-    lane.known[pe].up = true;
+    lane.known[number].queue = *queue;
     lane.memory->device_write(to, &seen, GPUSHMEM_NIC_LINE);
-    lane.used[lane.n_used] = (uint32_t)pe;
-    write_word(&gpushmem_nic_used(lane.nic, gpsh_job()->n_pes)[lane.n_used], (uint32_t)pe);
-    write_word(&lane.nic->n_used, ++lane.n_used);
+    lane.used[lane.n_used++] = number;
+    write_word(&gpushmem_nic_used(table_at(table), gpsh_job()->n_pes)[*n_used], (uint32_t)pe);
+    write_word(&table_at(table)->n_used, ++*n_used);
     write_word(&to->state, GPUSHMEM_NIC_UP);
     pthread_cond_signal(&lane.wake);
-    GPSH_LOG(DEBUG, "kernel", "PE %d: kernels post to the NIC themselves, %u requests at a time",
-             pe, queue->depth);
+    GPSH_LOG(DEBUG, "kernel", "PE %d: kernels post to the NIC themselves, %u requests at a time%s",
+             pe, queue->depth, table ? ", of a context" : "");
 }
 
-static void stay_out(int pe, const char *why)
+static void stay_out(uint32_t number, const char *why)
 {
-    write_word(&gpushmem_nic_queues(lane.nic)[pe].state, GPUSHMEM_NIC_OUT);
+    write_word(&queue_at(number)->state, GPUSHMEM_NIC_OUT);
     if (!lane.said)
         GPSH_LOG(WARN, "kernel",
                  "GPUSHMEM_DEVICE_POST=nic, but what kernels do to PE %d goes through rings and "
                  "proxy: %s",
-                 pe, why);
+                 pe_of(number), why);
     lane.said = true;
 }
 
@@ -206,26 +229,26 @@ static int map_queue(const struct gpsh_kernel_queue *queue)
     return status ? status : map(queue->doorbell, sizeof(uint64_t), true);
 }
 
-// The first PE whose queue waits, or -1.
-static int next_waiting(void)
+// The first queue that waits; false: none.
+static bool next_waiting(uint32_t *number)
 {
-    for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
-        if (lane.known[pe].waits)
-            return pe;
-    return -1;
+    for (*number = 0; *number < n_queues(); ++*number)
+        if (lane.known[*number].waits)
+            return true;
+    return false;
 }
 
 // The caller holds the lock.
-static void map_one(int pe)
+static void map_one(uint32_t number)
 {
-    lane.known[pe].waits = false;
+    lane.known[number].waits = false;
     pthread_mutex_unlock(&lane.lock);
-    int status = map_queue(&lane.known[pe].queue);
+    int status = map_queue(&lane.known[number].queue);
     pthread_mutex_lock(&lane.lock);
     if (status)
-        stay_out(pe, gpsh_last_error());
+        stay_out(number, gpsh_last_error());
     else
-        come_up(pe, &lane.known[pe].queue);
+        come_up(number, &lane.known[number].queue);
 }
 
 static void look_for_failures(void);
@@ -247,9 +270,9 @@ static void *run_watcher(void *arg)
     (void)arg;
     pthread_mutex_lock(&lane.lock);
     while (!lane.stop) {
-        int pe = lane.memory->map ? next_waiting() : -1;
-        if (pe >= 0)
-            map_one(pe);
+        uint32_t number;
+        if (lane.memory->map && next_waiting(&number))
+            map_one(number);
         else if (lane.n_used)
             rest();
         else
@@ -289,41 +312,42 @@ static void stop_watcher(void)
 // ---- What transports tell ----
 
 // The caller holds the lock.
-static void take_queue(int pe, const struct gpsh_kernel_queue *queue)
+static void take_queue(uint32_t number, const struct gpsh_kernel_queue *queue)
 {
     if (!lane.memory->map) {
-        come_up(pe, queue);
+        come_up(number, queue);
         return;
     }
-    lane.known[pe].queue = *queue;
-    lane.known[pe].waits = true;
+    lane.known[number].queue = *queue;
+    lane.known[number].waits = true;
     pthread_cond_signal(&lane.wake);
 }
 
 static void on_queue(void *arg, int index, int pe, const struct gpsh_kernel_queue *queue,
                      const char *why)
 {
-    (void)arg, (void)index; // there is one, of the default context
+    uint32_t number = (uint32_t)(index * gpsh_job()->n_pes + pe);
+    (void)arg;
     pthread_mutex_lock(&lane.lock);
-    if (lane.nic && !lane.known[pe].told) {
-        lane.known[pe].told = true;
+    if (lane.tables && index < lane.n_tables && !lane.known[number].told) {
+        lane.known[number].told = true;
         if (queue)
-            take_queue(pe, queue);
+            take_queue(number, queue);
         else
-            stay_out(pe, why);
+            stay_out(number, why);
     }
     pthread_mutex_unlock(&lane.lock);
 }
 
-void gpsh_kernel_queues_ask(int pe)
+void gpsh_kernel_queues_ask(int context, int pe)
 {
     int t = gpsh_job()->peers[pe].data;
     struct gpsh_transport *transport = gpsh_net()->transports[t];
     lane.asked = true;
     if (has_queues(t))
-        transport->ops->kernel_queue(transport, 0, pe, lane.host, sizeof *lane.host);
+        transport->ops->kernel_queue(transport, context, pe, lane.host, sizeof *lane.host);
     else
-        on_queue(NULL, 0, pe, NULL, "its transport has no queues that kernels could post to");
+        on_queue(NULL, context, pe, NULL, "its transport has no queues that kernels could post to");
 }
 
 static bool wanted(void)
@@ -340,25 +364,39 @@ static bool wanted(void)
     return any;
 }
 
-int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host)
+static int allocate(void)
 {
     size_t n_pes = (size_t)gpsh_job()->n_pes;
+    lane.n_tables = 1 + (int)gpsh_settings()->contexts;
+    lane.table_bytes = sizeof(struct gpushmem_nic) +
+                       n_pes * (sizeof(struct gpushmem_nic_queue) + sizeof(uint32_t));
+    lane.table_bytes = (lane.table_bytes + GPUSHMEM_NIC_LINE - 1) & ~(GPUSHMEM_NIC_LINE - 1u);
+    lane.known = calloc(n_queues(), sizeof *lane.known);
+    lane.used = calloc(n_queues(), sizeof *lane.used);
+    lane.n_used_of = calloc((size_t)lane.n_tables, sizeof *lane.n_used_of);
+    lane.copy = lane.memory->host_alloc(sizeof *lane.copy);
+    lane.tables = lane.memory->device_alloc((size_t)lane.n_tables * lane.table_bytes);
+    if (!lane.known || !lane.used || !lane.n_used_of || !lane.copy || !lane.tables)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for kernels' queues to %d PEs",
+                         gpsh_job()->n_pes);
+    const uint64_t first = 1;
+    int status = 0;
+    for (int t = 0; t < lane.n_tables && !status; t++)
+        status = lane.memory->device_write(&table_at(t)->fences, &first, sizeof first);
+    return status;
+}
+
+int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host)
+{
     if (!wanted())
         return 0;
     lane.memory = memory;
     lane.host = host;
     lane.said = lane.asked = false;
-    lane.bytes = sizeof *lane.nic + n_pes * (sizeof(struct gpushmem_nic_queue) + sizeof(uint32_t));
-    lane.known = calloc(n_pes, sizeof *lane.known);
-    lane.used = calloc(n_pes, sizeof *lane.used);
-    lane.copies = memory->host_alloc(copies_bytes());
-    struct gpushmem_nic *nic = memory->device_alloc(lane.bytes);
-    int status = lane.known && lane.used && lane.copies && nic
-                     ? register_answers()
-                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for kernels' queues to %d PEs",
-                                 gpsh_job()->n_pes);
     pthread_mutex_lock(&lane.lock);
-    lane.nic = nic;
+    int status = allocate();
+    if (!status)
+        status = register_answers();
     if (status)
         release();
     pthread_mutex_unlock(&lane.lock);
@@ -372,7 +410,7 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
 void gpsh_kernel_queues_unmake(void)
 {
     stop_watcher();
-    if (lane.nic && !lane.asked)
+    if (lane.tables && !lane.asked)
         GPSH_LOG(INFO, "kernel",
                  "no kernel asked for a queue of its own: none had an operation for one, or they "
                  "were compiled without -DGPUSHMEM_DEVICE_NIC=1");
@@ -381,9 +419,9 @@ void gpsh_kernel_queues_unmake(void)
     pthread_mutex_unlock(&lane.lock);
 }
 
-struct gpushmem_nic *gpsh_kernel_queues_table(void)
+struct gpushmem_nic *gpsh_kernel_queues_table(int context)
 {
-    return lane.nic;
+    return lane.tables ? table_at(context) : NULL;
 }
 
 // ---- Failures ----
@@ -404,7 +442,7 @@ static int say_failure(int pe, uint32_t syndrome, uint32_t vendor)
 int gpsh_kernel_queues_take_error(void)
 {
     struct gpsh_handle_host *host = lane.host;
-    if (!lane.nic || !__atomic_load_n(host->nic_failure, __ATOMIC_RELAXED))
+    if (!lane.tables || !__atomic_load_n(host->nic_failure, __ATOMIC_RELAXED))
         return 0;
     uint64_t failure = __atomic_exchange_n(host->nic_failure, 0, __ATOMIC_ACQUIRE);
     return failure ? say_failure((int)(failure >> 32), failure & 0xff, failure >> 8 & 0xff) : 0;
@@ -413,9 +451,9 @@ int gpsh_kernel_queues_take_error(void)
 // ---- Quiet ----
 
 // A queue as it is now. Kernels may go on meanwhile.
-static int read_queue(uint32_t pe, struct gpushmem_nic_queue *out)
+static int read_queue(uint32_t number, struct gpushmem_nic_queue *out)
 {
-    const struct gpushmem_nic_queue *q = &gpushmem_nic_queues(lane.nic)[pe];
+    const struct gpushmem_nic_queue *q = queue_at(number);
     if (lane.memory->device_read)
         return lane.memory->device_read(out, q, sizeof *out);
     out->cq_next = __atomic_load_n(&q->cq_next, __ATOMIC_ACQUIRE);
@@ -431,12 +469,12 @@ static bool has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
 }
 
 // The kernels' words say that the host has told of it.
-static int fail_queue(uint32_t pe, uint64_t position, uint64_t syndromes)
+static int fail_queue(uint32_t number, uint64_t position, uint64_t syndromes)
 {
-    struct gpushmem_nic_queue *to = &gpushmem_nic_queues(lane.nic)[pe];
+    struct gpushmem_nic_queue *to = queue_at(number);
     uint32_t syndrome = (uint32_t)(syndromes >> 56), vendor = (uint32_t)(syndromes >> 48 & 0xff);
     lane.syndrome = syndrome;
-    int status = say_failure((int)pe, syndrome, vendor);
+    int status = say_failure(pe_of(number), syndrome, vendor);
     uint64_t failed = ~position;
     write_word((uint32_t *)&to->error, (uint32_t)status);
     write_word(&to->state, GPUSHMEM_NIC_OUT);
@@ -461,9 +499,9 @@ static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint64_t po
 
 // Looks at completions that no kernel has consumed, and leaves them where they are: whether what is
 // below `end` is complete (1), not yet (0), or why it will not be.
-static int look(uint32_t pe, const struct gpushmem_nic_queue *q, uint64_t end)
+static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end)
 {
-    const struct gpsh_kernel_queue *queue = &lane.known[pe].queue;
+    const struct gpsh_kernel_queue *queue = &lane.known[number].queue;
     uint64_t done = q->done;
     for (uint64_t next = q->cq_next; done < end && !has_failed(q, end); next++) {
         const char *cqe;
@@ -474,7 +512,7 @@ static int look(uint32_t pe, const struct gpushmem_nic_queue *q, uint64_t end)
         uint16_t further = (uint16_t)(counter - (uint16_t)done);
         if (last >> 60 == CQE_ERROR)
             return fail_queue(
-                pe, done + further,
+                number, done + further,
                 __atomic_load_n((const uint64_t *)(const void *)(cqe + 48), __ATOMIC_RELAXED));
         if (further < queue->depth) // else a kernel has counted it meanwhile
             done += further + 1u;
@@ -502,30 +540,38 @@ static bool shows_error(const struct gpsh_kernel_queue *queue)
 static void look_for_failures(void)
 {
     for (uint32_t i = 0; i < lane.n_used; i++) {
-        struct known *known = &lane.known[lane.used[i]];
-        struct gpushmem_nic_queue *q = &lane.copies[i];
-        if (known->over || !shows_error(&known->queue) || read_queue(lane.used[i], q))
+        uint32_t number = lane.used[i];
+        struct known *known = &lane.known[number];
+        struct gpushmem_nic_queue *q = lane.copy;
+        if (known->over || !shows_error(&known->queue) || read_queue(number, q))
             continue;
-        known->over = q->failed || look(lane.used[i], q, UINT64_MAX) < 0;
+        known->over = q->failed || look(number, q, UINT64_MAX) < 0;
         if (!known->over || q->failed)
             continue;
-        uint64_t failure = gpushmem_nic_failure((int32_t)lane.used[i], 0, lane.syndrome, 0);
+        uint64_t failure = gpushmem_nic_failure(pe_of(number), 0, lane.syndrome, 0);
         __atomic_store_n(lane.host->nic_failure, failure, __ATOMIC_RELEASE);
     }
 }
 
+// Where queues stood when a wait began.
 struct ends {
     uint32_t n;
-    uint64_t *of; // positions, [n]
+    struct end {
+        uint32_t number;
+        uint64_t position;
+    } * of; // [n]
 };
 
-static int read_ends(struct ends *ends)
+// `context`: as of gpsh_kernel_queues_quiet.
+static int read_ends(struct ends *ends, int context)
 {
     int status = 0;
-    for (uint32_t i = 0; !status && i < ends->n; i++) {
-        uint32_t pe = lane.used[i];
-        status = read_queue(pe, &lane.copies[i]);
-        ends->of[i] = lane.copies[i].head;
+    for (uint32_t i = 0; !status && i < lane.n_used; i++) {
+        uint32_t number = lane.used[i];
+        if (context >= 0 && (int)(number / (uint32_t)gpsh_job()->n_pes) != context)
+            continue;
+        status = read_queue(number, lane.copy);
+        ends->of[ends->n++] = (struct end){number, lane.copy->head};
     }
     return status;
 }
@@ -536,10 +582,9 @@ static int all_reached(const struct ends *ends)
 {
     int first = 1;
     for (uint32_t i = 0; i < ends->n; i++) {
-        uint32_t pe = lane.used[i];
-        int status = read_queue(pe, &lane.copies[i]);
+        int status = read_queue(ends->of[i].number, lane.copy);
         if (!status)
-            status = look(pe, &lane.copies[i], ends->of[i]);
+            status = look(ends->of[i].number, lane.copy, ends->of[i].position);
         if (!status)
             return 0;
         first = first < 0 ? first : status;
@@ -547,18 +592,18 @@ static int all_reached(const struct ends *ends)
     return first;
 }
 
-int gpsh_kernel_queues_quiet(void)
+int gpsh_kernel_queues_quiet(int context)
 {
     GPSH_WAIT(waiter, "completion of what kernels posted to NICs");
     int status = 0, reached = 0;
+    struct ends ends = {0, NULL};
     pthread_mutex_lock(&lane.lock);
-    struct ends ends = {lane.nic ? lane.n_used : 0, NULL};
-    if (ends.n)
-        ends.of = calloc(ends.n, sizeof *ends.of);
-    if (ends.n && !ends.of)
+    if (lane.n_used)
+        ends.of = calloc(lane.n_used, sizeof *ends.of);
+    if (lane.n_used && !ends.of)
         status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for kernels' queues");
     if (!status)
-        status = read_ends(&ends);
+        status = read_ends(&ends, context);
     while (!status && !(reached = all_reached(&ends))) {
         pthread_mutex_unlock(&lane.lock);
         status = gpsh_waiter_step(&waiter);

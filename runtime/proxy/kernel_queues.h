@@ -12,15 +12,16 @@
 // Makes the table, where the setting asks for it and a transport has such queues. Words that
 // kernels fetch land in the host's part of the handle.
 int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host);
-void gpsh_kernel_queues_unmake(void);                // no kernel runs any more
-struct gpushmem_nic *gpsh_kernel_queues_table(void); // device memory; NULL: none was made
+void gpsh_kernel_queues_unmake(void); // no kernel runs any more
+// Of a context of kernels; 0: the default one. Device memory; NULL: none was made.
+struct gpushmem_nic *gpsh_kernel_queues_table(int context);
 
-// A kernel wants the default context's queue towards `pe`. Any thread.
-void gpsh_kernel_queues_ask(int pe);
+// A kernel wants that context's queue towards `pe`. Any thread.
+void gpsh_kernel_queues_ask(int context, int pe);
 
-// Waits until what kernels that have ended posted to these queues is complete: 0, or a negative
-// status with a sentence.
-int gpsh_kernel_queues_quiet(void);
+// Waits until what kernels that have ended posted to that context's queues (GPSH_CONTEXT_ALL: to
+// any) is complete: 0, or a negative status with a sentence.
+int gpsh_kernel_queues_quiet(int context);
 
 // Takes the first error completion that a kernel has found and nobody has heard of: its status,
 // with a sentence as the thread's last error; 0: none. Those who hear of lost PEs are told.

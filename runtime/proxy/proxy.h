@@ -160,8 +160,8 @@ struct gpsh_proxy_env {
     bool (*take_channels)(struct gpsh_channel **channels);
     void (*leave_channels)(struct gpsh_channel **channels);
     void (*none_left)(void);
-    // A kernel wants a queue towards that PE which it posts to by itself.
-    void (*kernel_queue)(int pe);
+    // A kernel wants a queue towards that PE which it posts to by itself, of its context.
+    void (*kernel_queue)(int context, int pe);
     // With helpers: true once kernels on CPU threads are known, which wake a sleeping thread. Until
     // then the rings' producers may be a GPU's, and an idle thread naps. NULL: never.
     const _Atomic bool *wakers;
@@ -335,6 +335,12 @@ static inline bool gpsh_port_is_open(const struct gpsh_proxy_port *port)
 static inline int gpsh_proxy_shared_rings(const struct gpsh_proxy *proxy)
 {
     return proxy->n_rings - proxy->env.n_contexts;
+}
+
+// Which context of kernels the ring is of; 0: the default one.
+static inline int gpsh_proxy_context_number(const struct gpsh_proxy_ring *ring)
+{
+    return ring->context ? (int)(ring->context - ring->thread->proxy->contexts) + 1 : 0;
 }
 
 static inline uint64_t gpsh_ring_entries(const struct gpsh_proxy_ring *ring)

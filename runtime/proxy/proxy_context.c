@@ -93,7 +93,7 @@ static void close_port(struct gpsh_proxy_context *context)
 int gpsh_proxy_free_own(struct gpsh_proxy_ring *ring, uint32_t tag)
 {
     struct gpsh_proxy *proxy = ring->thread->proxy;
-    uint32_t number = ring->context ? (uint32_t)(ring->context - proxy->contexts) + 1 : 0;
+    uint32_t number = (uint32_t)gpsh_proxy_context_number(ring);
     int status = gpsh_proxy_free(proxy, number, tag);
     if (!status && is_idle(ring->context) && ring->retired == ring->parsed)
         close_port(ring->context);

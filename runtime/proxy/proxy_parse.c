@@ -307,7 +307,7 @@ static enum gpsh_step post_current(struct gpsh_proxy_thread *thread, struct gpsh
         return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_NIC_QUEUE:
         if (thread->proxy->env.kernel_queue)
-            thread->proxy->env.kernel_queue(ring->current.pe);
+            thread->proxy->env.kernel_queue(gpsh_proxy_context_number(ring), ring->current.pe);
         gpsh_inflight_finish(entry, 0);
         return GPSH_STEP_POSTED;
     case GPUSHMEM_CMD_QUIET_PE: begin_quiet(thread, ring, entry); return GPSH_STEP_POSTED;

@@ -56,6 +56,22 @@ __global__ void put_one(shared *s, uint64_t value, int pe)
 }
 
 // What is carried within a request, and what is not.
+// A context has a queue of its own: the first operation through its ring asks for it.
+__global__ void meet_by_context(shared *s, const uint32_t *state, gpushmem_dev_ctx ctx, int pe)
+{
+    for (int i = 0; i < 1000000 && __atomic_load_n(state, __ATOMIC_ACQUIRE) == GPUSHMEM_NIC_NONE;
+         i++) {
+        gpushmem_dev_ctx_uint64_p(ctx, &s->word, 1, pe);
+        gpushmem_dev_ctx_quiet(ctx);
+    }
+}
+
+__global__ void put_by_context(shared *s, gpushmem_dev_ctx ctx, int n, int pe)
+{
+    for (int i = 1; i <= n; i++)
+        gpushmem_dev_ctx_uint64_p(ctx, &s->to[2], (uint64_t)i, pe);
+}
+
 __global__ void put_sizes(shared *s, int pe)
 {
     for (int bytes : {1, 12, 13, 28, 29, 4096}) {
@@ -155,6 +171,25 @@ __global__ void ordered(shared *s, int rounds, int pe, int me_first, int *wrong)
     }
 }
 
+// The context's, and no other: nothing is posted to the default one's.
+static void check_context(shared *s, int right)
+{
+    gpushmem_ctx_t ctx;
+    gpushmem_dev_ctx on_device;
+    CHECK_OK(gpushmem_ctx_create(0, &ctx));
+    CHECK_OK(gpushmem_ctx_device(ctx, &on_device));
+    gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.contexts[on_device.number - 1].dev.nic)[right];
+    RUN(meet_by_context, 1, 1, s, &q->state, on_device, right);
+    CHECK(q->state == GPUSHMEM_NIC_UP);
+    uint64_t first = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
+    POSTS(right, 0, put_by_context, 1, 1, s, on_device, 3000, right);
+    CHECK(__atomic_load_n(&q->head, __ATOMIC_ACQUIRE) - first == 3000);
+    CHECK_OK(gpushmem_ctx_destroy(ctx)); // which waits for them
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(s->to[2] == 3000);
+    CHECK_OK(gpushmem_barrier_all());
+}
+
 // usage: device_nic [ROUNDS | fails SENTENCE | dies]
 int main(int argc, char **argv)
 {
@@ -181,6 +216,7 @@ int main(int argc, char **argv)
     CHECK_OK(gpushmem_barrier_all());
     CHECK(s->word == (uint64_t)left + 1);
     CHECK_OK(gpushmem_barrier_all());
+    check_context(s, right);
     POSTS(right, 12, put_sizes, 1, 1, s, right);
     CHECK(s->other == 0);
     CHECK_OK(gpushmem_barrier_all());

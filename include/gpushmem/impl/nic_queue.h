@@ -91,7 +91,9 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_failure(int32_t pe, uint32_t opcode, 
 
 // All queues of one context: then come the queues, [n_pes], and `used`, [n_pes]. Device memory.
 struct gpushmem_nic {
-    uint64_t fences; // that kernels have made
+    // That kernels have made, and one for when a queue comes up: what went through rings before is
+    // complete when its first request is posted.
+    uint64_t fences;
     uint64_t pad0[15];
     uint32_t n_used; // queues that have ever been up
     uint32_t pad1[31];
