@@ -124,7 +124,8 @@ static gpsh_coll_fn *const moves[GPSH_COLL_SCHEDULES][GPUSHMEM_COLL_KINDS] = {
                               [GPUSHMEM_COLL_ALLTOALL] = gpsh_coll_alltoall_direct,
                               [GPUSHMEM_COLL_ALLTOALLS] = gpsh_coll_alltoalls_direct},
     [GPSH_COLL_BY_NODES] = {[GPUSHMEM_COLL_BROADCAST] = gpsh_coll_broadcast_nodes,
-                            [GPUSHMEM_COLL_FCOLLECT] = gpsh_coll_fcollect_nodes},
+                            [GPUSHMEM_COLL_FCOLLECT] = gpsh_coll_fcollect_nodes,
+                            [GPUSHMEM_COLL_ALLTOALL] = gpsh_coll_alltoall_nodes},
 };
 static gpsh_coll_fn *const folds[GPSH_COLL_SCHEDULES][GPUSHMEM_COLL_KINDS] = {
     [GPSH_COLL_BY_MEMBERS] = {[GPUSHMEM_COLL_REDUCE] = gpsh_coll_reduce_shares,
@@ -167,6 +168,9 @@ static int schedule_of(const struct gpsh_coll *c, size_t bytes)
         team.is |= GPSH_COLL_NODE_TEAM | (nodes->in_order ? +GPSH_COLL_IN_ORDER : 0u);
     if (nodes && 2 * (size_t)team.n <= gpsh_team_signals(c->team))
         team.is |= GPSH_COLL_CHAIN_TEAM;
+    if (nodes && c->kind == GPUSHMEM_COLL_ALLTOALL &&
+        bytes <= gpsh_coll_alltoall_nodes_most(c->team))
+        team.is |= GPSH_COLL_FITS_PACKED;
     if (nodes && nodes->smallest > 1 && !gpsh_heap()->device)
         team.is |= GPSH_COLL_NEIGHBORS;
     return gpsh_coll_choose_host(c->kind, &team, bytes, c->type <= GPSH_UINT64, wide);

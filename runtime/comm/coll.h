@@ -33,6 +33,10 @@ gpsh_coll_fn gpsh_coll_broadcast_direct, gpsh_coll_fcollect_direct, gpsh_coll_al
     gpsh_coll_alltoalls_direct;
 // To each other node once (docs/design/collectives.md):
 gpsh_coll_fn gpsh_coll_broadcast_nodes, gpsh_coll_fcollect_nodes;
+// Small blocks, in one message from each node to each member of another. The ranks of nodes follow
+// each other.
+gpsh_coll_fn gpsh_coll_alltoall_nodes;
+size_t gpsh_coll_alltoall_nodes_most(const struct gpsh_team *team);
 // With its meetings: nobody knows the sizes before.
 gpsh_coll_fn gpsh_coll_collect;
 // Small ones with their meeting (comm/team_exchange.h).
@@ -120,6 +124,9 @@ int gpsh_coll_put(const struct gpsh_team *team, int rank, void *sym, const void 
                   size_t bytes);
 // This PE's own object to the rank's.
 int gpsh_coll_push(const struct gpsh_team *team, int rank, void *dest, const void *source,
+                   size_t bytes);
+// A put, after which `from` may change.
+int gpsh_coll_send(const struct gpsh_team *team, int rank, void *sym, const void *from,
                    size_t bytes);
 int gpsh_coll_quiet(const struct gpsh_team *team);
 // At the end of an operation that returned `status`: memory from malloc, or NULL, which _get and

@@ -309,6 +309,13 @@ int gpsh_coll_alltoall_small(const struct gpsh_coll *c)
     return gpsh_coll_end(c, status);
 }
 
+static int push_alltoall(const struct gpsh_coll *c, int rank)
+{
+    size_t bytes = c->nelems * c->size;
+    return gpsh_coll_push(c->team, rank, c->dest + (size_t)c->team->my_rank * bytes,
+                          c->source + (size_t)rank * bytes, bytes);
+}
+
 int gpsh_coll_alltoall_direct(const struct gpsh_coll *c)
 {
     struct gpsh_team *team = c->team;
@@ -316,11 +323,60 @@ int gpsh_coll_alltoall_direct(const struct gpsh_coll *c)
     int status = 0;
     for (int i = 0; i < team->n && status == 0; i++) {
         int rank = gpsh_coll_turn(team, i);
-        size_t theirs = (size_t)rank * bytes;
         status = gpsh_coll_direct(c)
-                     ? gpsh_coll_copy(c->dest + theirs, gpsh_coll_at(team, rank, c->source) + mine,
-                                      bytes)
-                     : gpsh_coll_push(team, rank, c->dest + mine, c->source + theirs, bytes);
+                     ? gpsh_coll_copy(c->dest + (size_t)rank * bytes,
+                                      gpsh_coll_at(team, rank, c->source) + mine, bytes)
+                     : push_alltoall(c, rank);
+    }
+    return status;
+}
+
+// What the members of this node have for one of another lies side by side in its dest: one message,
+// by the member that has its number there. So each sends to as many as there are nodes.
+enum { PACKED_BYTES = 16384 };
+
+size_t gpsh_coll_alltoall_nodes_most(const struct gpsh_team *team)
+{
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    int largest = 1;
+    for (int i = 0; i < nodes->n; i++)
+        largest = nodes->sizes[i] > largest ? nodes->sizes[i] : largest;
+    return gpsh_heap()->device ? 0 : PACKED_BYTES / (size_t)largest;
+}
+
+static int send_packed(const struct gpsh_coll *c, int rank, char *packed)
+{
+    struct gpsh_team *team = c->team;
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    const int *mates = nodes->members + nodes->starts[nodes->mine];
+    int size = nodes->sizes[nodes->mine], status = 0;
+    size_t bytes = c->nelems * c->size;
+    bool fetches = false;
+    for (int i = 0; i < size && status == 0; i++) {
+        const char *block = c->source + (size_t)rank * bytes;
+        fetches = fetches || !gpsh_coll_at(team, mates[i], block);
+        status = gpsh_coll_get(team, mates[i], packed + (size_t)i * bytes, block, bytes);
+    }
+    if (status == 0 && fetches)
+        status = gpsh_coll_quiet(team);
+    return status < 0 ? status
+                      : gpsh_coll_send(team, rank, c->dest + (size_t)mates[0] * bytes, packed,
+                                       (size_t)size * bytes);
+}
+
+int gpsh_coll_alltoall_nodes(const struct gpsh_coll *c)
+{
+    const struct gpsh_team *team = c->team;
+    const struct gpsh_team_nodes *nodes = team->nodes;
+    int size = nodes->sizes[nodes->mine], status = 0;
+    char packed[PACKED_BYTES];
+    for (int k = 0; k < nodes->n && status == 0; k++) {
+        int node = (nodes->mine + 1 + k) % nodes->n; // this one last
+        const int *members = nodes->members + nodes->starts[node];
+        bool near = node == nodes->mine;
+        for (int i = near ? 0 : nodes->index[team->my_rank]; i < nodes->sizes[node] && status == 0;
+             i += near ? 1 : size)
+            status = near ? push_alltoall(c, members[i]) : send_packed(c, members[i], packed);
     }
     return status;
 }

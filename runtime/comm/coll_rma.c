@@ -10,7 +10,7 @@
 #include "transport/direct.h"
 
 static int submit(const struct gpsh_team *team, int rank, int kind, void *local, const void *sym,
-                  size_t bytes, int flags)
+                  size_t bytes, int flags, enum gpsh_wait wait)
 {
     struct gpsh_place place = {0};
     gpsh_place_find(sym, bytes, team->pes[rank], &place); // it was checked
@@ -21,7 +21,7 @@ static int submit(const struct gpsh_team *team, int rank, int kind, void *local,
                                .local = local,
                                .remote = place.offset,
                                .bytes = bytes};
-    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE);
+    return gpsh_context_submit(&gpsh_default_context, &op, wait);
 }
 
 struct gpsh_coll_share gpsh_coll_part(const struct gpsh_coll *c,
@@ -49,11 +49,11 @@ int gpsh_coll_get(const struct gpsh_team *team, int rank, void *to, const void *
         gpsh_direct_copy(to, there, bytes);
         return 0;
     }
-    return submit(team, rank, GPSH_OP_GET, to, sym, bytes, GPSH_OP_LOCAL_HOST);
+    return submit(team, rank, GPSH_OP_GET, to, sym, bytes, GPSH_OP_LOCAL_HOST, GPSH_WAIT_NONE);
 }
 
 static int put(const struct gpsh_team *team, int rank, void *sym, const void *from, size_t bytes,
-               int flags)
+               int flags, enum gpsh_wait wait)
 {
     if (rank == team->my_rank)
         return gpsh_coll_copy(sym, from, bytes);
@@ -63,18 +63,24 @@ static int put(const struct gpsh_team *team, int rank, void *sym, const void *fr
         gpsh_direct_copy(there, from, bytes);
         return 0;
     }
-    return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)from, sym, bytes, flags);
+    return submit(team, rank, GPSH_OP_PUT, (void *)(uintptr_t)from, sym, bytes, flags, wait);
 }
 
 int gpsh_coll_put(const struct gpsh_team *team, int rank, void *sym, const void *from, size_t bytes)
 {
-    return put(team, rank, sym, from, bytes, GPSH_OP_LOCAL_HOST);
+    return put(team, rank, sym, from, bytes, GPSH_OP_LOCAL_HOST, GPSH_WAIT_NONE);
+}
+
+int gpsh_coll_send(const struct gpsh_team *team, int rank, void *sym, const void *from,
+                   size_t bytes)
+{
+    return put(team, rank, sym, from, bytes, GPSH_OP_LOCAL_HOST, GPSH_WAIT_SOURCE);
 }
 
 int gpsh_coll_push(const struct gpsh_team *team, int rank, void *dest, const void *source,
                    size_t bytes)
 {
-    return put(team, rank, dest, source, bytes, 0);
+    return put(team, rank, dest, source, bytes, 0, GPSH_WAIT_NONE);
 }
 
 int gpsh_coll_quiet(const struct gpsh_team *team)

@@ -38,6 +38,7 @@ enum is {
     EXACT = 1 << 20,   // the same bits in any order of folding
     GATHERS = 1 << 21, // so much from all members that it takes longer than a hop
     DENSE = 1 << 22,   // fits dense packets, by the setting or the constant
+    FITS_PACKED = GPSH_COLL_FITS_PACKED,
 };
 
 #define KIND(NAME) (1u << GPUSHMEM_COLL_##NAME)
@@ -73,6 +74,7 @@ static const struct rule {
     // rate; n (m-1) blocks cross instead of all, which no size makes worse.
     {HOST, GPSH_COLL_BY_NODES, KIND(REDUCE), NODES | THREE_A_NODE, 0, 0},
     {HOST, GPSH_COLL_BY_NODES, SPREADS | KIND(COLLECT), NODES, 0, 0},
+    {HOST, GPSH_COLL_BY_NODES, KIND(ALLTOALL), NODES | IN_ORDER | FITS_PACKED, 0, 0},
     {HOST, GPSH_COLL_BY_MEMBERS, 0xffff, 0, 0, 0},
 
     {STREAM, GPUSHMEM_COLL_AUTO, KIND(SYNC) | KIND(BARRIER), 0, 0, 0},

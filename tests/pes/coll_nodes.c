@@ -114,6 +114,23 @@ static void check_large(gpushmem_team_t team, int64_t nodes, int64_t meeting, bo
     }
 }
 
+// Small blocks of an alltoall, which all cross to other nodes: with those of the same node for the
+// same rank in one message, if the nodes follow each other; large ones alone.
+static void check_packed(gpushmem_team_t team, int64_t nodes, int64_t meeting, bool follow)
+{
+    enum { SMALL = 3000, LARGE = 16385 };
+    const int64_t n = n_pes, blocks = n * n - sum_of(team, gpushmem_team_n_pes(GPUSHMEM_TEAM_NODE));
+    for (int64_t bytes = SMALL; bytes <= LARGE; bytes += LARGE - SMALL) {
+        int64_t messages = follow && bytes == SMALL ? n * (nodes - 1) : blocks;
+        CHECK_OK(gpushmem_team_sync(team));
+        struct sent before = sent();
+        CHECK_OK(gpushmem_alltoallmem(team, dest, source, (size_t)bytes));
+        struct sent after = sent();
+        CHECK(sum_of(team, after.operations - before.operations) == messages + 2 * meeting);
+        CHECK(sum_of(team, after.bytes - before.bytes) == blocks * bytes);
+    }
+}
+
 // A reducescatter's part waits in its rank's dest: each node before the rank's, but the first, and
 // each one after it gets it there and puts it back, and tells the next, or the rank at the end.
 static void check_scattered(gpushmem_team_t team, bool leads, int64_t nodes, int64_t meeting)
@@ -142,6 +159,7 @@ static void check_messages(gpushmem_team_t team, bool leads, bool follow)
         rounds_of_nodes++;
     CHECK(nodes < n_pes && nodes > 1);
     check_large(team, nodes, nodes * rounds_of_nodes, follow);
+    check_packed(team, nodes, nodes * rounds_of_nodes, follow);
     if (follow)
         check_scattered(team, leads, nodes, nodes * rounds_of_nodes);
     for (int which = 0; which < 5; which++) {
