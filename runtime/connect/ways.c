@@ -86,7 +86,7 @@ static void on_kernel_queue(void *arg, int index, int pe, const struct gpsh_kern
 
 static int open_transport(const struct gpsh_transport_ops *ops)
 {
-    int kernels = ops->kernel_queue && gpsh_settings()->device_post == GPSH_DEVICE_POST_NIC
+    int kernels = ops->kernel_queue && gpsh_settings()->device_post != GPSH_DEVICE_POST_RING
                       ? 1 + (int)gpsh_settings()->contexts
                       : 0;
     struct gpsh_transport_env *env = &gpsh_net_state.envs[gpsh_net()->n_transports];

@@ -52,7 +52,8 @@ enum gpsh_huge_pages {
     GPSH_PAGES_2M,
     GPSH_PAGES_1G
 };
-enum gpsh_device_post { GPSH_DEVICE_POST_RING, GPSH_DEVICE_POST_NIC };
+enum gpsh_device_post { GPSH_DEVICE_POST_RING, GPSH_DEVICE_POST_NIC, GPSH_DEVICE_POST_AUTO };
+enum gpsh_doorbell { GPSH_DOORBELL_AUTO, GPSH_DOORBELL_HOST };
 enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
 enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };
 

@@ -18,6 +18,7 @@
 #include "job/job.h"
 #include "memory/heap.h"
 #include "progress/waiter.h"
+#include "proxy/doorbells.h"
 
 enum {
     CQE_BYTES = 64, // that have a meaning: the last ones of each
@@ -30,7 +31,7 @@ enum {
 struct known {
     struct gpsh_kernel_queue queue;
     bool told;
-    bool waits; // to be mapped
+    bool waits; // for the thread that maps it
     bool over;  // it has failed, which was told
 };
 
@@ -46,9 +47,11 @@ static struct {
     uint32_t *n_used_of;             // [n_tables] queues of that table that have ever been up
     struct gpushmem_nic_queue *copy; // as one was read last, host memory
     uint32_t *used, n_used;          // [n_used] queues that have ever been up
+    uint32_t n_waiting;              // queues that wait for the watcher
     struct gpsh_handle_host *host;   // where answers land
     bool said;                       // why some PE's queue cannot be had
     bool asked;                      // for any queue
+    bool host_rings;                 // for kernels, of some queue
     uint32_t syndrome;               // of the last failure that the host has found
     // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
     pthread_t watcher;
@@ -59,6 +62,12 @@ static struct {
 } lane = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 // ---- Making ----
+
+// With auto nobody minds where kernels cannot.
+static bool is_demanded(void)
+{
+    return gpsh_settings()->device_post == GPSH_DEVICE_POST_NIC;
+}
 
 static bool has_queues(int transport)
 {
@@ -122,7 +131,7 @@ static void release(void)
     lane.known = NULL;
     lane.copy = NULL;
     lane.used = lane.n_used_of = NULL;
-    lane.n_used = 0;
+    lane.n_used = lane.n_waiting = 0;
 }
 
 // ---- Queues that come up ----
@@ -194,10 +203,13 @@ static void come_up(uint32_t number, const struct gpsh_kernel_queue *queue)
 static void stay_out(uint32_t number, const char *why)
 {
     write_word(&queue_at(number)->state, GPUSHMEM_NIC_OUT);
-    if (!lane.said)
+    if (!lane.said && is_demanded())
         GPSH_LOG(WARN, "kernel",
                  "GPUSHMEM_DEVICE_POST=nic, but what kernels do to PE %d goes through rings and "
                  "proxy: %s",
+                 pe_of(number), why);
+    else if (!lane.said)
+        GPSH_LOG(INFO, "kernel", "what kernels do to PE %d goes through rings and proxy: %s",
                  pe_of(number), why);
     lane.said = true;
 }
@@ -226,13 +238,31 @@ static int map_queue(const struct gpsh_kernel_queue *queue)
         status = map(queue->sq_record, sizeof *queue->sq_record, false);
     if (!status)
         status = map(queue->cq_record, sizeof *queue->cq_record, false);
-    return status ? status : map(queue->doorbell, sizeof(uint64_t), true);
+    return status;
+}
+
+// Kernels store to the NIC's register, or, where a GPU cannot, to a word by which a thread of the
+// host rings for them.
+static int give_doorbell(struct gpsh_kernel_queue *queue)
+{
+    bool by_host = gpsh_settings()->device_doorbell == GPSH_DOORBELL_HOST;
+    if (!by_host && (!lane.memory->map || !map(queue->doorbell, sizeof(uint64_t), true)))
+        return 0;
+    if (!lane.host_rings)
+        GPSH_LOG(INFO, "kernel", "a thread of the host rings the NIC's doorbell for kernels: %s",
+                 by_host ? "GPUSHMEM_TEST_DEVICE_DOORBELL=host" : gpsh_last_error());
+    lane.host_rings = true;
+    uint64_t *word = gpsh_doorbells_add(lane.memory, queue->doorbell);
+    if (!word)
+        return gpsh_last_error_code();
+    queue->doorbell = word;
+    return 0;
 }
 
 // The first queue that waits; false: none.
 static bool next_waiting(uint32_t *number)
 {
-    for (*number = 0; *number < n_queues(); ++*number)
+    for (*number = 0; lane.n_waiting && *number < n_queues(); ++*number)
         if (lane.known[*number].waits)
             return true;
     return false;
@@ -242,8 +272,11 @@ static bool next_waiting(uint32_t *number)
 static void map_one(uint32_t number)
 {
     lane.known[number].waits = false;
+    lane.n_waiting--;
     pthread_mutex_unlock(&lane.lock);
-    int status = map_queue(&lane.known[number].queue);
+    int status = lane.memory->map ? map_queue(&lane.known[number].queue) : 0;
+    if (!status)
+        status = give_doorbell(&lane.known[number].queue);
     pthread_mutex_lock(&lane.lock);
     if (status)
         stay_out(number, gpsh_last_error());
@@ -271,7 +304,7 @@ static void *run_watcher(void *arg)
     pthread_mutex_lock(&lane.lock);
     while (!lane.stop) {
         uint32_t number;
-        if (lane.memory->map && next_waiting(&number))
+        if (next_waiting(&number))
             map_one(number);
         else if (lane.n_used)
             rest();
@@ -314,12 +347,9 @@ static void stop_watcher(void)
 // The caller holds the lock.
 static void take_queue(uint32_t number, const struct gpsh_kernel_queue *queue)
 {
-    if (!lane.memory->map) {
-        come_up(number, queue);
-        return;
-    }
     lane.known[number].queue = *queue;
     lane.known[number].waits = true;
+    lane.n_waiting++;
     pthread_cond_signal(&lane.wake);
 }
 
@@ -353,11 +383,11 @@ void gpsh_kernel_queues_ask(int context, int pe)
 static bool wanted(void)
 {
     bool any = false;
-    if (gpsh_settings()->device_post != GPSH_DEVICE_POST_NIC)
+    if (gpsh_settings()->device_post == GPSH_DEVICE_POST_RING)
         return false;
     for (int t = 0; t < gpsh_net()->n_transports; t++)
         any |= has_queues(t);
-    if (!any)
+    if (!any && is_demanded())
         GPSH_LOG(WARN, "kernel",
                  "GPUSHMEM_DEVICE_POST=nic, but no transport of this job has queues that kernels "
                  "could post to: all goes through rings and proxy");
@@ -392,7 +422,7 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
         return 0;
     lane.memory = memory;
     lane.host = host;
-    lane.said = lane.asked = false;
+    lane.said = lane.asked = lane.host_rings = false;
     pthread_mutex_lock(&lane.lock);
     int status = allocate();
     if (!status)
@@ -410,6 +440,7 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
 void gpsh_kernel_queues_unmake(void)
 {
     stop_watcher();
+    gpsh_doorbells_stop();
     if (lane.tables && !lane.asked)
         GPSH_LOG(INFO, "kernel",
                  "no kernel asked for a queue of its own: none had an operation for one, or they "

@@ -17,7 +17,7 @@ static bool has_mlx5(const struct gpsh_host *host)
 }
 
 // Kernels ring by a store to the NIC's register, which the driver maps for root, and for others
-// where its option says so.
+// where its option says so. Without, a thread of the host rings for them.
 static bool may_map_doorbells(const struct gpsh_host *host)
 {
     char parameters[4096];
@@ -40,12 +40,22 @@ static const char *obstacle_find(const struct gpsh_host *host, const char **mend
     *mend = "see the check gpudirect";
     if (!gpsh_nics_reach_gpus(host))
         return "NICs cannot reach GPU memory";
-    *mend =
-        "options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in /etc/modprobe.d, then "
-        "reboot";
-    if (!may_map_doorbells(host))
-        return "the driver does not map a NIC's registers for plain users (PeerMappingOverride)";
     return NULL;
+}
+
+static void tell_possible(const struct gpsh_host *host, struct gpsh_finding *finding, bool wanted)
+{
+    if (may_map_doorbells(host)) {
+        gpsh_found(finding, GPSH_OK,
+                   "kernels could post to mlx5 NICs, as far as can be told without trying");
+        return;
+    }
+    gpsh_found(finding, wanted ? GPSH_PROBLEM : GPSH_OK,
+               "kernels could post to mlx5 NICs, but a thread of the host would ring for them: the "
+               "driver does not map a NIC's registers for plain users (PeerMappingOverride)");
+    if (wanted)
+        gpsh_mend(finding, "options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in "
+                           "/etc/modprobe.d, then reboot");
 }
 
 // Nobody has to: by default a proxy thread posts.
@@ -55,8 +65,7 @@ GPSH_CHECK_FUNCTION(kernel_posts)
     const char *mend, *obstacle = obstacle_find(host, &mend);
     gpsh_environment_setting(host, "GPUSHMEM_DEVICE_POST", post, sizeof post);
     if (!obstacle)
-        gpsh_found(finding, GPSH_OK,
-                   "kernels could post to mlx5 NICs, as far as can be told without trying");
+        tell_possible(host, finding, !strcmp(post, "nic"));
     else if (strcmp(post, "nic") != 0)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "a proxy thread posts for kernels: %s", obstacle);
     else {

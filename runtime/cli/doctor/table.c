@@ -106,8 +106,8 @@ const struct gpsh_check gpsh_checks[] = {
     {"kernel-posts", "Kernels that post to the NIC",
      "mlx5 NICs, libmlx5.so.1, what GPUDirect RDMA needs, and whether the driver maps a NIC's "
      "doorbell for kernels",
-     "GPUSHMEM_DEVICE_POST=nic has no effect: a proxy thread posts what kernels do, which takes "
-     "longer.",
+     "GPUSHMEM_DEVICE_POST=nic has no effect: a proxy thread posts what kernels do; or a thread "
+     "rings for them. Either takes longer.",
      "unset GPUSHMEM_DEVICE_POST", .need = GPSH_NEEDS_BOTH, LOOK(kernel_posts)},
     {"acs", "PCIe access control",
      "the ACS registers of the bridges between GPUs and NICs (root only)",
