@@ -98,6 +98,8 @@ int gpsh_team_make(const char *what, const int *pes, int n,
     struct gpsh_team *team = NULL;
     struct gpsh_team_terms terms = {.pe = gpsh_job()->my_pe};
     struct gpsh_team_free common = gpsh_team_free();
+    if (!n) // what is free on the members counts
+        memset(&common, 0xff, sizeof common);
     int status = members->run(members->self, &common, sizeof common, join_free);
     if (status)
         return status;
@@ -121,10 +123,28 @@ struct split {
     const struct gpsh_team_plan *plan;
 };
 
+// In rounds in which twice as many are joined. Who is no member has said nothing that the others
+// would have to leave out.
+static void add(const void *self, void *all, const void *one)
+{
+    (*(gpsh_team_join *const *)self)(all, one, true);
+}
+
+static int allreduce_rounds(const struct split *s, void *words, size_t bytes, gpsh_team_join *join)
+{
+    const struct gpsh_team_fold fold = {add, &join};
+    int status = gpsh_team_allreduce(s->parent, words, bytes, &fold, s->plan->what);
+    if (!status)
+        memcpy(words, s->parent->views[0], bytes);
+    return status;
+}
+
 static int allreduce(void *self, void *words, size_t bytes, gpsh_team_join *join)
 {
     const struct split *s = self;
     struct gpsh_team *parent = s->parent;
+    if (bytes <= gpsh_team_allreduce_most(parent))
+        return allreduce_rounds(s, words, bytes, join);
     char *all = calloc((size_t)parent->n, bytes + 1), *member = all + (size_t)parent->n * bytes;
     if (!all) // the others wait for this PE
         return gpsh_team_break(parent,
