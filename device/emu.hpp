@@ -22,8 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
-#include <utility>
-#include <vector>
+#include <utility> // as cuda_runtime.h does
 
 #include "gpushmem/device_host.h"
 #include "gpushmem/types.h"
@@ -204,6 +203,7 @@ struct gpsh_emu_warp {
 struct gpsh_emu_object {
     const void *key;
     void *memory;
+    gpsh_emu_object *next;
 };
 
 struct gpsh_emu_block {
@@ -211,15 +211,20 @@ struct gpsh_emu_block {
     unsigned launch; // counts the launches of the process
     gpsh_emu_barrier barrier;
     gpsh_emu_barrier *grid = nullptr; // of all blocks, if the launch is a collective one
-    std::vector<gpsh_emu_warp> warps;
-    std::vector<gpsh_emu_barrier> warpgroups; // of four warps each
+    gpsh_emu_warp *warps = nullptr;
+    gpsh_emu_barrier *warpgroups = nullptr; // of four warps each
     gpsh_emu_mutex shared_lock;
-    std::vector<gpsh_emu_object> shared;
+    gpsh_emu_object *shared = nullptr; // a list
     size_t dynamic_bytes = 0;
     ~gpsh_emu_block()
     {
-        for (gpsh_emu_object &object : shared)
-            free(object.memory);
+        while (gpsh_emu_object *object = shared) {
+            shared = object->next;
+            free(object->memory);
+            delete object;
+        }
+        delete[] warps;
+        delete[] warpgroups;
     }
 };
 
@@ -328,11 +333,12 @@ inline void *gpsh_emu_shared(const void *key, size_t bytes)
 {
     gpsh_emu_block *block = gpsh_emu_current_block;
     gpsh_emu_guard guard(block->shared_lock);
-    for (const gpsh_emu_object &object : block->shared)
-        if (object.key == key)
-            return object.memory;
-    block->shared.push_back({key, aligned_alloc(128, (bytes + 127) / 128 * 128)});
-    return block->shared.back().memory;
+    for (const gpsh_emu_object *object = block->shared; object; object = object->next)
+        if (object->key == key)
+            return object->memory;
+    void *memory = aligned_alloc(128, (bytes + 127) / 128 * 128);
+    block->shared = new gpsh_emu_object{key, memory, block->shared};
+    return memory;
 }
 
 #define GPUSHMEM_SHARED(type, name, count)                                                         \
@@ -391,22 +397,24 @@ template <typename Call> struct gpsh_emu_body_of : gpsh_emu_body {
 struct gpsh_emu_launch {
     dim3 grid, block;
     gpsh_emu_body *body;
-    std::vector<gpsh_emu_block> blocks;
-    gpsh_emu_barrier everybody; // of a collective launch
-    unsigned remaining;         // threads still running
+    size_t n_blocks;
+    gpsh_emu_block *blocks;
+    gpsh_emu_barrier everybody;      // of a collective launch
+    unsigned remaining = 0;          // threads still running
+    gpsh_emu_launch *next = nullptr; // in its stream
     gpushmem_stream_t stream;
     const char *text; // NULL: an operation of a stream
     uint64_t began = 0;
 
     gpsh_emu_launch(dim3 g, dim3 b, gpsh_emu_body *f, gpushmem_stream_t s, size_t shared_bytes,
                     bool together)
-        : grid(g), block(b), body(f), blocks((size_t)g.x * g.y * g.z), remaining(0), stream(s),
-          text(gpsh_emu_launch_text)
+        : grid(g), block(b), body(f), n_blocks((size_t)g.x * g.y * g.z),
+          blocks(new gpsh_emu_block[n_blocks]), stream(s), text(gpsh_emu_launch_text)
     {
         unsigned threads = b.x * b.y * b.z;
-        everybody.members = threads * (unsigned)blocks.size();
+        everybody.members = threads * (unsigned)n_blocks;
         unsigned number = __atomic_fetch_add(&gpsh_emu_launches, 1, __ATOMIC_RELAXED);
-        for (size_t i = 0; i < blocks.size(); i++) {
+        for (size_t i = 0; i < n_blocks; i++) {
             gpsh_emu_block &one = blocks[i];
             one.launch = number;
             one.index =
@@ -414,8 +422,8 @@ struct gpsh_emu_launch {
             one.barrier.members = threads;
             one.grid = together ? &everybody : nullptr;
             one.dynamic_bytes = shared_bytes;
-            one.warps = std::vector<gpsh_emu_warp>((threads + warpSize - 1) / warpSize);
-            one.warpgroups = std::vector<gpsh_emu_barrier>((threads + 127) / 128);
+            one.warps = new gpsh_emu_warp[(threads + warpSize - 1) / warpSize]();
+            one.warpgroups = new gpsh_emu_barrier[(threads + 127) / 128]();
             for (unsigned t = 0; t < threads; t++) {
                 one.warps[t / warpSize].barrier.members++;
                 one.warpgroups[t / 128].members++;
@@ -425,16 +433,18 @@ struct gpsh_emu_launch {
     ~gpsh_emu_launch()
     {
         delete body;
+        delete[] blocks;
     }
     gpsh_emu_launch(const gpsh_emu_launch &) = delete;
 };
 
 // What gpushmem_stream_t points to. On a GPU the same name is CUDA's.
 struct CUstream_st {
-    std::vector<gpsh_emu_launch *> queue; // the first one runs
+    gpsh_emu_launch *first = nullptr, *last = nullptr; // the first one runs
     // workers set aside: the threads of its largest launch since it was last empty
     size_t reserved = 0;
     int number = 0; // counts those of the process, 0 being the default one
+    CUstream_st *next = nullptr;
 };
 
 // One thread of the pool. It sleeps until `work` has a launch for it.
@@ -443,18 +453,19 @@ struct gpsh_emu_worker {
     gpsh_emu_launch *launch = nullptr;
     size_t block = 0;
     unsigned thread = 0;
+    gpsh_emu_worker *next = nullptr; // that is idle
 };
 
 struct gpsh_emu_pool {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t idle_stream = PTHREAD_COND_INITIALIZER;
-    std::vector<gpsh_emu_worker *> idle;
+    gpsh_emu_worker *idle = nullptr;
     size_t running = 0; // launches begun and not over, or queued
     // that exist: at least `reserved`, so a launch whose turn has come finds its threads idle
     size_t workers = 0;
-    size_t reserved = 0;                    // by all streams
-    CUstream_st standard;                   // stream NULL
-    std::vector<gpushmem_stream_t> streams; // all others that exist
+    size_t reserved = 0;            // by all streams
+    CUstream_st standard;           // stream NULL
+    CUstream_st *streams = nullptr; // all others that exist
 };
 
 // Never destroyed: its threads may outlive static destructors.
@@ -501,6 +512,12 @@ inline void gpsh_emu_run(gpsh_emu_worker *self)
     gpsh_emu_current_block = nullptr;
 }
 
+inline void gpsh_emu_rests(gpsh_emu_pool &pool, gpsh_emu_worker *worker)
+{
+    worker->next = pool.idle;
+    pool.idle = worker;
+}
+
 inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch);
 
 // The worker's launch is one thread shorter; the last one out starts what is next in the stream.
@@ -508,19 +525,19 @@ inline void gpsh_emu_end(gpsh_emu_pool &pool, gpsh_emu_worker *self)
 {
     pthread_mutex_lock(&pool.lock);
     gpsh_emu_launch *launch = self->launch;
-    pool.idle.push_back(self);
+    gpsh_emu_rests(pool, self);
     if (--launch->remaining == 0) {
         gpushmem_stream_t stream = launch->stream;
         if (launch->began)
             gpushmem_kernel_ends(launch->began, launch->text,
-                                 (unsigned)launch->blocks.size() * launch->block.x *
-                                     launch->block.y * launch->block.z,
+                                 (unsigned)launch->n_blocks * launch->block.x * launch->block.y *
+                                     launch->block.z,
                                  stream->number);
-        stream->queue.erase(stream->queue.begin());
+        stream->first = launch->next;
         pool.running--;
         delete launch;
-        if (!stream->queue.empty()) {
-            gpsh_emu_begin(pool, stream->queue.front());
+        if (stream->first) {
+            gpsh_emu_begin(pool, stream->first);
         } else {
             pool.reserved -= stream->reserved;
             stream->reserved = 0;
@@ -554,7 +571,7 @@ inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
         if (error) {
             delete worker;
         } else {
-            pool.idle.push_back(worker);
+            gpsh_emu_rests(pool, worker);
             pool.workers++;
         }
     }
@@ -565,12 +582,12 @@ inline int gpsh_emu_grow(gpsh_emu_pool &pool, size_t count)
 inline void gpsh_emu_begin(gpsh_emu_pool &pool, gpsh_emu_launch *launch)
 {
     unsigned threads = launch->block.x * launch->block.y * launch->block.z;
-    launch->remaining = threads * (unsigned)launch->blocks.size();
+    launch->remaining = threads * (unsigned)launch->n_blocks;
     launch->began = gpushmem_kernel_begins();
-    for (size_t b = 0; b < launch->blocks.size(); b++) {
+    for (size_t b = 0; b < launch->n_blocks; b++) {
         for (unsigned t = 0; t < threads; t++) {
-            gpsh_emu_worker *worker = pool.idle.back();
-            pool.idle.pop_back();
+            gpsh_emu_worker *worker = pool.idle;
+            pool.idle = worker->next;
             worker->launch = launch;
             worker->block = b;
             worker->thread = t;
@@ -611,10 +628,10 @@ inline gpushmem_stream_t gpsh_emu_stream(gpsh_emu_pool &pool, gpushmem_stream_t 
 {
     if (!stream)
         return &pool.standard;
-    for (gpushmem_stream_t one : pool.streams)
-        if (one == stream)
-            return stream;
-    return nullptr;
+    gpushmem_stream_t one = pool.streams;
+    while (one && one != stream)
+        one = one->next;
+    return one;
 }
 
 // With the lock held: gives the launch its threads, and its place in its stream.
@@ -628,8 +645,10 @@ inline int gpsh_emu_queue(gpsh_emu_pool &pool, gpsh_emu_launch *launch, size_t t
     pool.reserved += more;
     stream->reserved += more;
     pool.running++;
-    stream->queue.push_back(launch);
-    if (stream->queue.size() == 1)
+    bool alone = !stream->first;
+    (alone ? stream->first : stream->last->next) = launch;
+    stream->last = launch;
+    if (alone)
         gpsh_emu_begin(pool, launch);
     return 0;
 }
@@ -653,7 +672,7 @@ inline int gpsh_emu_submit_body(dim3 grid, dim3 block, gpushmem_stream_t stream,
         return gpsh_emu_no_stream("a launch", stream);
     }
     gpsh_emu_launch *launch = new gpsh_emu_launch(grid, block, body, known, shared_bytes, together);
-    size_t threads = launch->blocks.size() * block.x * block.y * block.z;
+    size_t threads = launch->n_blocks * block.x * block.y * block.z;
     gpsh_emu_launch_text = nullptr;
     pthread_mutex_lock(&pool.lock);
     int status = gpsh_emu_queue(pool, launch, threads);
@@ -678,7 +697,7 @@ inline int gpsh_emu_submit(dim3 grid, dim3 block, gpushmem_stream_t stream, Call
 inline bool gpsh_emu_drain(gpsh_emu_pool &pool, gpushmem_stream_t stream)
 {
     gpushmem_stream_t known = gpsh_emu_stream(pool, stream);
-    while (known && !known->queue.empty())
+    while (known && known->first)
         pthread_cond_wait(&pool.idle_stream, &pool.lock);
     return known != nullptr;
 }
@@ -699,7 +718,8 @@ inline gpushmem_stream_t gpsh_emu_stream_create(void)
     gpushmem_stream_t stream = new CUstream_st;
     pthread_mutex_lock(&pool.lock);
     stream->number = ++made;
-    pool.streams.push_back(stream);
+    stream->next = pool.streams;
+    pool.streams = stream;
     pthread_mutex_unlock(&pool.lock);
     return stream;
 }
@@ -709,9 +729,11 @@ inline int gpsh_emu_stream_destroy(gpushmem_stream_t stream)
     gpsh_emu_pool &pool = gpsh_emu_the_pool();
     pthread_mutex_lock(&pool.lock);
     bool known = gpsh_emu_drain(pool, stream);
-    for (size_t i = 0; i < pool.streams.size(); i++)
-        if (pool.streams[i] == stream)
-            pool.streams.erase(pool.streams.begin() + (ptrdiff_t)i--);
+    CUstream_st **link = &pool.streams;
+    while (*link && *link != stream)
+        link = &(*link)->next;
+    if (*link)
+        *link = stream->next;
     pthread_mutex_unlock(&pool.lock);
     if (!known)
         return gpsh_emu_no_stream("gpushmem_stream_destroy", stream);
