@@ -13,6 +13,8 @@ add_library(gpushmem_flags INTERFACE)
 target_compile_options(gpushmem_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter>
   $<$<COMPILE_LANGUAGE:C>:-Wpedantic -Wstrict-prototypes -Wmissing-prototypes>)
+# What it defines with GPUSHMEM_API is exported.
+target_compile_definitions(gpushmem_flags INTERFACE GPSH_EXPORTS)
 if(GPUSHMEM_WERROR)
   target_compile_options(gpushmem_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()

@@ -11,9 +11,10 @@
 #define GPUSHMEM_VERSION_MINOR 1
 #define GPUSHMEM_VERSION_PATCH 0
 
-// Of every function of the library.
+// Of every function of the library. Only who builds it needs the attribute, which costs a compiler
+// a twentieth of its time for these headers.
 #if !defined(GPUSHMEM_API)
-#if defined(__GNUC__)
+#if defined(GPSH_EXPORTS) && defined(__GNUC__)
 #define GPUSHMEM_API __attribute__((visibility("default")))
 #else
 #define GPUSHMEM_API
