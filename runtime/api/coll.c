@@ -153,6 +153,14 @@ static size_t small_most(const struct gpsh_coll *c)
     }
 }
 
+// Least and largest numbers, of which the first NaN stays, have the same bits however the fold is
+// bracketed, if the order of the ranks is kept.
+static bool folds_in_pairs(const struct gpsh_coll *c)
+{
+    return (c->type == GPSH_FLOAT || c->type == GPSH_DOUBLE) &&
+           (c->op == GPSH_MIN || c->op == GPSH_MAX) && c->team->groups->in_order;
+}
+
 // Of a team that is not flat.
 static int schedule_of(const struct gpsh_coll *c, size_t bytes)
 {
@@ -164,6 +172,8 @@ static int schedule_of(const struct gpsh_coll *c, size_t bytes)
         team.is |= GPSH_COLL_FITS_WORDS;
     if (bytes <= gpsh_team_allreduce_most(c->team))
         team.is |= GPSH_COLL_FITS_DOUBLING;
+    if (folds_in_pairs(c))
+        team.is |= GPSH_COLL_IN_PAIRS;
     if (nodes)
         team.is |= GPSH_COLL_NODE_TEAM | (nodes->in_order ? +GPSH_COLL_IN_ORDER : 0u);
     if (nodes && 2 * (size_t)team.n <= gpsh_team_signals(c->team))

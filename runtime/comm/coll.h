@@ -46,7 +46,7 @@ gpsh_coll_fn gpsh_coll_broadcast_small, gpsh_coll_fcollect_small, gpsh_coll_allt
 // ---- Folding (coll_fold.c, coll_chain.c), with their meetings ----
 
 gpsh_coll_fn gpsh_coll_reduce_small, gpsh_coll_reducescatter_small, gpsh_coll_scan_small;
-// Small ones whose sum is the same in any order, in log2 of the number of nodes rounds.
+// Small ones whose sum is the same however it is bracketed, in log2 of the number of nodes rounds.
 gpsh_coll_fn gpsh_coll_reduce_doubling;
 // Each element has one PE that reads it from all sources and folds it.
 gpsh_coll_fn gpsh_coll_reduce_shares, gpsh_coll_reducescatter_shares, gpsh_coll_scan_shares;

@@ -36,10 +36,10 @@ int gpsh_coll_reduce_small(const struct gpsh_coll *c)
     return gather_small(c, c->team->n);
 }
 
-static void add(const void *self, void *sum, const void *one)
+static void add(const void *self, void *to, const void *left, const void *right)
 {
     const struct gpsh_coll *c = self;
-    gpsh_fold_pair(c->type, c->op, sum, sum, one, c->nelems);
+    gpsh_fold_pair(c->type, c->op, to, left, right, c->nelems);
 }
 
 int gpsh_coll_reduce_doubling(const struct gpsh_coll *c)

@@ -184,12 +184,11 @@ struct digest {
     uint64_t of, differs;
 };
 
-static void join_digests(const void *unused, void *all, const void *one)
+static void join_digests(const void *unused, void *to, const void *left, const void *right)
 {
-    struct digest *a = all;
-    const struct digest *b = one;
+    const struct digest *a = left, *b = right;
     (void)unused;
-    a->differs |= b->differs | (a->of ^ b->of);
+    *(struct digest *)to = (struct digest){a->of, a->differs | b->differs | (a->of ^ b->of)};
 }
 
 // FNV-1a: G. Fowler, L. C. Noll, K.-P. Vo, D. Eastlake, "The FNV Non-Cryptographic Hash Algorithm".

@@ -327,26 +327,28 @@ static int allreduce_rounds(const struct gpsh_team_nodes *groups, int *half)
     return rounds;
 }
 
-static int lead_doubling(struct gpsh_team *team, int half, size_t bytes,
+// Of `half` groups, or pairs of which the first group has the sum: this one's is number `mine`, and
+// the first `pairs` are pairs.
+static int lead_doubling(struct gpsh_team *team, int half, int mine, int pairs, size_t bytes,
                          const struct gpsh_team_fold *fold, const char *what)
 {
-    const struct gpsh_team_nodes *groups = team->groups;
     char *sum = data_of(team, team->mine, side_of(team));
     int status = 0;
     for (int round = 1, distance = 1; distance < half && status == 0; round++, distance *= 2) {
-        int other = groups->leaders[groups->mine ^ distance];
-        size_t at = (size_t)(round + 1) * bytes;
-        status = exchange(team, round, other, other, sum, bytes, at, what);
+        int number = mine ^ distance;
+        int other = team->groups->leaders[number < pairs ? 2 * number : number + pairs];
+        char *came = sum + (size_t)(round + 1) * bytes;
+        status = exchange(team, round, other, other, sum, bytes, (size_t)(came - sum), what);
         if (status == 0)
-            fold->add(fold->self, sum, sum + at);
+            fold->add(fold->self, sum, number < mine ? came : sum, number < mine ? sum : came);
     }
     return status;
 }
 
 // Recursive doubling (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
-// communication operations in MPICH", 2005): in each round a group has the sum of twice as many.
-// Each group beyond the largest power of two hands its own to one below it, which tells it the
-// result in the last round.
+// communication operations in MPICH", 2005): in each round a group has the sum of twice as many,
+// which follow each other. Where the groups are no power of two, the first ones make pairs: the
+// second of a pair hands its own to the first, which tells it the result in the last round.
 static int lead_allreduce(struct gpsh_team *team, const void *mine, size_t bytes,
                           const struct gpsh_team_fold *fold, const char *what)
 {
@@ -357,25 +359,25 @@ static int lead_allreduce(struct gpsh_team *team, const void *mine, size_t bytes
     size_t end = (size_t)(last + 1) * bytes;
     memcpy(sum, mine, bytes);
     for (int i = 1; i < groups->sizes[me]; i++)
-        fold->add(fold->self, sum, shown_by(team, members[i], bytes));
-    if (me >= half) {
-        int other = groups->leaders[me - half];
+        fold->add(fold->self, sum, sum, shown_by(team, members[i], bytes));
+    int pairs = groups->n - half;
+    bool paired = me < 2 * pairs;
+    if (paired && me % 2) {
+        int other = groups->leaders[me - 1];
         status = tell(team, other, 0, sum, bytes, bytes);
         if (status == 0)
             status = await(team, other, &team->mine->arrived[last][side_of(team)], what);
         memcpy(sum, sum + end, bytes);
         return status;
     }
-    bool helps = me + half < groups->n;
-    if (helps) {
-        status =
-            await(team, groups->leaders[me + half], &team->mine->arrived[0][side_of(team)], what);
-        fold->add(fold->self, sum, sum + bytes);
+    if (paired) {
+        status = await(team, groups->leaders[me + 1], &team->mine->arrived[0][side_of(team)], what);
+        fold->add(fold->self, sum, sum, sum + bytes);
     }
     if (status == 0)
-        status = lead_doubling(team, half, bytes, fold, what);
-    return status == 0 && helps ? tell(team, groups->leaders[me + half], last, sum, bytes, end)
-                                : status;
+        status = lead_doubling(team, half, paired ? me / 2 : me - pairs, pairs, bytes, fold, what);
+    return status == 0 && paired ? tell(team, groups->leaders[me + 1], last, sum, bytes, end)
+                                 : status;
 }
 
 // Every member's block; or, of a broadcast, the root's; or their sum, which is views[0].

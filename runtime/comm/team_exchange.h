@@ -33,10 +33,12 @@ size_t gpsh_team_allgather_most(const struct gpsh_team *team);
 int gpsh_team_broadcast(struct gpsh_team *team, int root, const void *mine, size_t bytes,
                         const char *what);
 size_t gpsh_team_broadcast_most(const struct gpsh_team *team);
-// views[0] is the sum of all members' data, `bytes` of each, which is the same in any order. At
-// most gpsh_team_allreduce_most bytes: 0 of a flat team, where everybody sees all data anyhow.
+// views[0] is the sum of all members' data, `bytes` of each, however that is bracketed: if groups
+// are in order, what is left is of lower ranks than what is right, and else of any. At most
+// gpsh_team_allreduce_most bytes: 0 of a flat team, where everybody sees all data anyhow.
 struct gpsh_team_fold {
-    void (*add)(const void *self, void *sum, const void *one);
+    // to = left + right; `to` is one of them.
+    void (*add)(const void *self, void *to, const void *left, const void *right);
     const void *self;
 };
 int gpsh_team_allreduce(struct gpsh_team *team, const void *mine, size_t bytes,

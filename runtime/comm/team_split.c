@@ -125,9 +125,9 @@ struct split {
 
 // In rounds in which twice as many are joined. Who is no member has said nothing that the others
 // would have to leave out.
-static void add(const void *self, void *all, const void *one)
+static void add(const void *self, void *to, const void *left, const void *right)
 {
-    (*(gpsh_team_join *const *)self)(all, one, true);
+    (*(gpsh_team_join *const *)self)(to, to == left ? right : left, true);
 }
 
 static int allreduce_rounds(const struct split *s, void *words, size_t bytes, gpsh_team_join *join)

@@ -35,7 +35,7 @@ enum is {
     COPIES = 1 << 17,      // at least as large as the setting says
     FITS_WORDS = GPSH_COLL_FITS_WORDS,
     FITS_DOUBLING = GPSH_COLL_FITS_DOUBLING,
-    EXACT = 1 << 20,   // the same bits in any order of folding
+    IN_PAIRS = GPSH_COLL_IN_PAIRS,
     GATHERS = 1 << 21, // so much from all members that it takes longer than a hop
     DENSE = 1 << 22,   // fits dense packets, by the setting or the constant
     FITS_PACKED = GPSH_COLL_FITS_PACKED,
@@ -56,9 +56,9 @@ static const struct rule {
     // Small operations of a flat team go through the control words before a row is looked for.
     // Doubling takes up to two rounds more than gathering, of which each PE has n blocks at the
     // end: estimated. Beyond what can be gathered the other ways send each member a message.
-    {HOST, GPSH_COLL_DOUBLING, KIND(REDUCE), FITS_DOUBLING | EXACT | GATHERS, 0, 0},
+    {HOST, GPSH_COLL_DOUBLING, KIND(REDUCE), FITS_DOUBLING | IN_PAIRS | GATHERS, 0, 0},
     {HOST, GPSH_COLL_SMALL, 0xffff & ~KIND(COLLECT), FITS_WORDS, 0, 0},
-    {HOST, GPSH_COLL_DOUBLING, KIND(REDUCE), FITS_DOUBLING | EXACT, 0, 0},
+    {HOST, GPSH_COLL_DOUBLING, KIND(REDUCE), FITS_DOUBLING | IN_PAIRS, 0, 0},
     // From node to node, measured in design/collectives: 0.63 to 0.98 of the time without nodes,
     // from 16 KiB a further node on. A scan has half the hops: 0.60 to 0.97 from 2 KiB on.
     {HOST, GPSH_COLL_CHAIN, KIND(REDUCE), CHAIN | SAME_BITS, 0, 16 << 10},
@@ -216,7 +216,7 @@ int gpsh_coll_choose_host(int kind, const struct gpsh_coll_team_facts *team, uin
     if (exact || (is & IN_ORDER && !wide))
         is |= SAME_BITS;
     is |= wide ? WIDE : KEEPS_TYPE;
-    is |= exact ? EXACT : 0u;
+    is |= exact ? IN_PAIRS : 0u;
     is |= bytes * (uint64_t)team->n > GATHERED ? GATHERS : 0u;
     is |= team->n > 2 * team->nodes ? THREE_A_NODE : 0u;
     is |= team->n >= 4 * team->nodes ? FOUR_A_NODE : 0u;

@@ -52,6 +52,8 @@ enum gpsh_coll_team_is {
     // it and the operation: the control words have room for that
     GPSH_COLL_FITS_WORDS = 1 << 18,
     GPSH_COLL_FITS_DOUBLING = 1 << 19,
+    // the same bits however it is bracketed; of what is exact that need not be said
+    GPSH_COLL_IN_PAIRS = 1 << 20,
     // blocks of a node for one of another's members, and they can be copied into one message
     GPSH_COLL_FITS_PACKED = 1 << 23,
 };

@@ -165,7 +165,7 @@ static double open_job(int n)
 
 // ---- Operations ----
 
-static int run_coll(enum gpushmem_coll_kind kind, enum gpsh_type type)
+static int run_coll(enum gpushmem_coll_kind kind, enum gpsh_type type, enum gpsh_fold_op op)
 {
     const struct gpsh_coll c = {.what = "perf_rounds",
                                 .kind = kind,
@@ -177,7 +177,7 @@ static int run_coll(enum gpushmem_coll_kind kind, enum gpsh_type type)
                                 .dst = 1,
                                 .sst = 1,
                                 .type = type,
-                                .op = GPSH_SUM};
+                                .op = op};
     return gpsh_coll_run(&c);
 }
 
@@ -193,22 +193,27 @@ static int team_sync(void)
 
 static int sum_int(void)
 {
-    return run_coll(GPUSHMEM_COLL_REDUCE, GPSH_INT64);
+    return run_coll(GPUSHMEM_COLL_REDUCE, GPSH_INT64, GPSH_SUM);
 }
 
 static int sum_double(void)
 {
-    return run_coll(GPUSHMEM_COLL_REDUCE, GPSH_DOUBLE);
+    return run_coll(GPUSHMEM_COLL_REDUCE, GPSH_DOUBLE, GPSH_SUM);
+}
+
+static int max_double(void)
+{
+    return run_coll(GPUSHMEM_COLL_REDUCE, GPSH_DOUBLE, GPSH_MAX);
 }
 
 static int broadcast(void)
 {
-    return run_coll(GPUSHMEM_COLL_BROADCAST, GPSH_INT64);
+    return run_coll(GPUSHMEM_COLL_BROADCAST, GPSH_INT64, GPSH_SUM);
 }
 
 static int alltoall(void)
 {
-    return run_coll(GPUSHMEM_COLL_ALLTOALL, GPSH_INT64);
+    return run_coll(GPUSHMEM_COLL_ALLTOALL, GPSH_INT64, GPSH_SUM);
 }
 
 // Every second PE, from the first on.
@@ -289,6 +294,7 @@ static int rows(int n)
     failed += row("neighbours", neighbours, 0, 0, 0);
     failed += row("team sync", team_sync, nodes, 0, 0);
     failed += row("sum of ints", sum_int, nodes, 0, GATHERED);
+    failed += row("max of doubles", max_double, nodes, 0, GATHERED);
     failed += row("broadcast", broadcast, nodes, 0, nodes * BLOCK);
     failed += row("team split", split, 3 * nodes, 0, nodes * 256);
     failed += row("sum of doubles", sum_double, nodes, 0, (long)n * BLOCK);

@@ -174,20 +174,19 @@ static void check_messages(gpushmem_team_t team, bool leads, bool follow)
 
 // Each rank from i % n on has a NaN of its own in element i: the first one wins, as in a fold from
 // the left.
-static void check_nans(gpushmem_team_t team)
+static void check_nans(gpushmem_team_t team, size_t nelems)
 {
-    enum { NELEMS = 5000 };
     const uint64_t nan_bits = UINT64_C(0x7ff8) << 48;
     int n = gpushmem_team_n_pes(team), rank = gpushmem_team_my_pe(team);
     uint64_t *from = (void *)source, *to = (void *)dest;
-    for (int i = 0; i < NELEMS; i++) {
+    for (int i = 0; i < (int)nelems; i++) {
         double value = i - rank;
         memcpy(from + i, &value, sizeof value);
         from[i] = rank >= i % n ? nan_bits | (unsigned)(rank + 1) : from[i];
     }
-    prepare(NELEMS * sizeof *to);
-    CHECK_OK(gpushmem_double_max_reduce(team, (double *)to, (double *)from, NELEMS));
-    for (int i = 0; i < NELEMS; i++)
+    prepare(nelems * sizeof *to);
+    CHECK_OK(gpushmem_double_max_reduce(team, (double *)to, (double *)from, nelems));
+    for (int i = 0; i < (int)nelems; i++)
         CHECK_THAT(to[i] == (nan_bits | (unsigned)(i % n + 1)), "element %d: %llx", i,
                    (unsigned long long)to[i]);
 }
@@ -240,6 +239,16 @@ static uint16_t summand(int rank, size_t i)
     return (uint16_t)((unsigned)(rank + 1) * 4099u * (unsigned)(i + 3));
 }
 
+// Maxima of floating-point numbers go by rounds too, where sums of them may not.
+static void check_in_pairs(gpushmem_team_t team, size_t nelems, int64_t messages)
+{
+    struct sent before = sent();
+    CHECK_OK(gpushmem_double_min_reduce(team, (double *)dest, (double *)source, nelems));
+    struct sent after = sent();
+    CHECK(sum_of(team, after.operations - before.operations) == messages);
+    check_nans(team, nelems);
+}
+
 // Sums of integers that are too large to be gathered in the teams' words, and small enough for
 // rounds in which groups have the sums of twice as many: how many messages, and the results.
 static void check_doubling(gpushmem_team_t team, int64_t groups)
@@ -272,6 +281,8 @@ static void check_doubling(gpushmem_team_t team, int64_t groups)
         }
         CHECK_THAT(sum_of(team, after.operations - before.operations) == messages,
                    "%zu bytes: not %lld messages", bytes, (long long)messages);
+        if ((bytes + 7) / 8 * 8 <= most)
+            check_in_pairs(team, (bytes + 7) / 8, messages);
     }
 }
 
@@ -287,7 +298,7 @@ static void check_uneven(void)
         check_folded_sum(team, (void *)dest, (void *)source, 9000);
         check_folded_sum(team, (void *)dest, (void *)dest, 20000);
         check_bytes(team, 30000, (unsigned)i);
-        check_nans(team);
+        check_nans(team, 5000);
         if (i == 0)
             check_types(&team, 1);
         CHECK_OK(gpushmem_team_destroy(team));
@@ -311,8 +322,9 @@ static void run_mixed(void)
     check_bytes(mixed, 4033, 4);
     check_bytes(mixed, 20000, 5);
     check_folded_sum(mixed, (void *)dest, (void *)source, 9000);
-    check_nans(mixed);
-    check_nans(GPUSHMEM_TEAM_WORLD);
+    check_nans(mixed, 5000);
+    check_nans(mixed, 60);
+    check_nans(GPUSHMEM_TEAM_WORLD, 5000);
     CHECK_OK(gpushmem_team_destroy(mixed));
 }
 

@@ -302,6 +302,7 @@ Test(coll_choice, gpsh_coll_choose_host__small__is_gathered_or_doubled)
         {GPUSHMEM_COLL_REDUCE, 64, words | doubling, 8, true, GPSH_COLL_SMALL},
         {GPUSHMEM_COLL_REDUCE, 64, doubling, 200, true, GPSH_COLL_DOUBLING},
         {GPUSHMEM_COLL_REDUCE, 64, doubling, 200, false, GPSH_COLL_BY_MEMBERS}, // order shows
+        {GPUSHMEM_COLL_REDUCE, 64, doubling | GPSH_COLL_IN_PAIRS, 200, false, GPSH_COLL_DOUBLING},
         {GPUSHMEM_COLL_REDUCE, 64, 0, 1000, true, GPSH_COLL_BY_MEMBERS},
         {GPUSHMEM_COLL_REDUCE, 2048, words | doubling, 8, true, GPSH_COLL_SMALL},
         {GPUSHMEM_COLL_REDUCE, 2049, words | doubling, 8, true, GPSH_COLL_DOUBLING},
