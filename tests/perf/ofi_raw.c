@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
 // What the ofi transport adds to libfabric: the same operations by the library and by libfabric's
-// own calls, in turn, between the same two PEs. Medians of single operations, each waited for.
-//   gpushmem run -n 2 --nodes 2 perf_ofi_raw [ROUNDS]
+// own calls, in turn, between the same two PEs. Medians of single operations, each waited for, and
+// the least in brackets.
+//   gpushmem run -n 2 --nodes 2 perf_ofi_raw [ROUNDS [ROW]]
+// ROW is the name of one row, like "put 8 B".
 // under GPUSHMEM_TRANSPORTS=ofi, GPUSHMEM_OFI_PROVIDER=tcp and GPUSHMEM_OFI_DOMAIN=lo, the provider
 // and domain that the raw side takes as well.
 #include <gpushmem/gpushmem.h>
@@ -20,10 +22,23 @@
 #include <string.h>
 #include <time.h>
 
-enum { KEY = 77, LARGEST = 1 << 20, SMALL_REPEATS = 2000, LARGE_REPEATS = 200, RATE = 20000 };
+enum {
+    KEY = 77,
+    LARGEST = 1 << 20,
+    REPEATS = 2000,
+    LARGE_REPEATS = 200,
+    BLOCKS = 10,
+    RATE = 20000
+};
 
 enum what { PUT, GET, FETCH_ADD };
 enum phase { RAW, LIBRARY, STOP };
+
+struct row {
+    const char *name;
+    enum what what;
+    size_t bytes;
+};
 
 static struct {
     struct fid_ep *ep;
@@ -142,17 +157,50 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static double median(void (*operation)(enum what, size_t), enum what what, size_t bytes)
+// The other PE polls for raw operations, and waits in the library for the library's.
+static void enter(uint64_t phase)
 {
-    static double us[SMALL_REPEATS];
-    int n = bytes < LARGEST ? SMALL_REPEATS : LARGE_REPEATS;
-    for (int i = 0; i < n; i++) {
+    gpushmem_putmem(&shared->phase, &phase, sizeof phase, 1);
+    gpushmem_quiet();
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+// What a row takes: of the two sides in turn, in blocks, so that whatever else the machine does
+// meets both.
+struct sides {
+    double us[2][REPEATS];
+    int n;
+};
+
+static void block(struct sides *sides, enum phase side, const struct row *row)
+{
+    void (*operation)(enum what, size_t) = side == RAW ? by_raw : by_library;
+    int repeats = row->bytes < LARGEST ? REPEATS / BLOCKS : LARGE_REPEATS / BLOCKS;
+    enter(side);
+    for (int i = 0; i < repeats; i++) {
         double begun = now_us();
-        operation(what, bytes);
-        us[i] = now_us() - begun;
+        operation(row->what, row->bytes);
+        sides->us[side][sides->n + i] = now_us() - begun;
     }
-    qsort(us, (size_t)n, sizeof *us, compare);
-    return us[n / 2];
+    sides->n += side == LIBRARY ? repeats : 0;
+}
+
+static void measure_row(const struct row *row)
+{
+    static struct sides sides;
+    sides.n = 0;
+    for (int i = 0; i < BLOCKS; i++) {
+        block(&sides, RAW, row);
+        block(&sides, LIBRARY, row);
+    }
+    for (int side = RAW; side <= LIBRARY; side++)
+        qsort(sides.us[side], (size_t)sides.n, sizeof **sides.us, compare);
+    const double *raw_us = sides.us[RAW], *us = sides.us[LIBRARY];
+    int middle = sides.n / 2;
+    printf("%-10s libfabric %8.2f (least %8.2f) us, library %8.2f (%8.2f) us: %.2f (%.2f)\n",
+           row->name, raw_us[middle], raw_us[0], us[middle], us[0], us[middle] / raw_us[middle],
+           us[0] / raw_us[0]);
+    fflush(stdout);
 }
 
 static double raw_rate(void)
@@ -174,14 +222,6 @@ static double library_rate(void)
     return RATE / (now_us() - begun);
 }
 
-// The other PE polls for raw operations, and waits in the library for the library's.
-static void enter(uint64_t phase)
-{
-    gpushmem_putmem(&shared->phase, &phase, sizeof phase, 1);
-    gpushmem_quiet();
-    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-}
-
 static void serve(void)
 {
     for (uint64_t phase = RAW; phase != STOP; phase = *(const volatile uint64_t *)&shared->phase) {
@@ -192,23 +232,8 @@ static void serve(void)
     }
 }
 
-static void measure(void)
+static void measure_rates(void)
 {
-    static const struct {
-        const char *name;
-        enum what what;
-        size_t bytes;
-    } rows[] = {{"put 8 B", PUT, 8},         {"put 4 KiB", PUT, 4096}, {"put 64 KiB", PUT, 65536},
-                {"put 1 MiB", PUT, 1 << 20}, {"get 8 B", GET, 8},      {"get 64 KiB", GET, 65536},
-                {"fetch-add", FETCH_ADD, 8}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        enter(RAW);
-        double floor_us = median(by_raw, rows[i].what, rows[i].bytes);
-        enter(LIBRARY);
-        double us = median(by_library, rows[i].what, rows[i].bytes);
-        printf("%-10s libfabric %8.2f us, library %8.2f us: %.2f\n", rows[i].name, floor_us, us,
-               us / floor_us);
-    }
     enter(RAW);
     double floor_rate = raw_rate();
     enter(LIBRARY);
@@ -216,6 +241,20 @@ static void measure(void)
     printf("puts of 8 B in a row: libfabric %.3f M/s, library %.3f M/s: %.1f\n", floor_rate, rate,
            rate / floor_rate);
     fflush(stdout);
+}
+
+// All rows, or the one that is named.
+static void measure(const char *only)
+{
+    static const struct row rows[] = {{"put 8 B", PUT, 8},         {"put 4 KiB", PUT, 4096},
+                                      {"put 64 KiB", PUT, 65536},  {"put 1 MiB", PUT, 1 << 20},
+                                      {"get 8 B", GET, 8},         {"get 64 KiB", GET, 65536},
+                                      {"get 1 MiB", GET, 1 << 20}, {"fetch-add", FETCH_ADD, 8}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!only || !strcmp(only, rows[i].name))
+            measure_row(&rows[i]);
+    if (!only || !strcmp(only, "rate"))
+        measure_rates();
 }
 
 int main(int argc, char **argv)
@@ -229,7 +268,7 @@ int main(int argc, char **argv)
     open_raw(1 - me);
     gpushmem_barrier_all();
     for (int i = 0; i < rounds && me == 0; i++)
-        measure();
+        measure(argc > 2 ? argv[2] : NULL);
     if (me == 0)
         enter(STOP);
     else
