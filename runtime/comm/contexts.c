@@ -366,11 +366,23 @@ static bool may_drive(const struct gpsh_context *ctx)
     return ctx->locked || gpsh_job()->thread_level != GPUSHMEM_THREAD_MULTIPLE || mine;
 }
 
+static bool serve_peers(void)
+{
+    bool busy = false;
+    for (int i = 0; i < gpsh_net()->n_transports; i++) {
+        struct gpsh_transport *transport = gpsh_net()->transports[i];
+        if (transport->ops->serve)
+            busy |= transport->ops->serve(transport);
+    }
+    return busy;
+}
+
 bool gpsh_contexts_progress(void)
 {
     if (GPSH_LIKELY(!gpsh_default_context.remote))
         return false;
     bool pending = gpsh_context_drive(&gpsh_default_context);
+    pending |= serve_peers();
     if (GPSH_LIKELY(atomic_load_explicit(&contexts.created, memory_order_relaxed) == NULL) ||
         pthread_mutex_trylock(&contexts.lock) != 0)
         return pending;

@@ -351,6 +351,12 @@ struct gpsh_transport_ops {
     // completed. A failed peer shows in its flow's error, never in the return value.
     int (*progress)(struct gpsh_channel *channel);
 
+    // Carries out what peers have asked of this PE, without waiting. A thread that waits calls it
+    // every few microseconds, so that what it waits for comes by its own hands and not by those of
+    // a thread of the transport, which would have to run first. True while it is likely that more
+    // comes. Any thread, at the same time. NULL: peers need nobody here.
+    bool (*serve)(struct gpsh_transport *self);
+
     // The runtime knows that `pe` is lost, perhaps from elsewhere: what was posted to it fails at
     // the channels' next progress, without waiting for the network to find out. Any thread, between
     // connect and close. NULL: the transport finds out soon enough.

@@ -316,6 +316,7 @@ const struct gpsh_transport_ops gpsh_ofi_ops = {
     .flush = gpsh_ofi_flush,
     .fence = gpsh_ofi_fence,
     .progress = gpsh_ofi_progress,
+    .serve = gpsh_ofi_help,
     .peer_lost = ofi_peer_lost,
     .extend = gpsh_ofi_extend,
     .extended = gpsh_ofi_extended,

@@ -10,6 +10,7 @@ int gpsh_ofi_post(struct gpsh_channel *channel, const struct gpsh_op *op);
 int gpsh_ofi_flush(struct gpsh_channel *channel);
 void gpsh_ofi_fence(struct gpsh_channel *channel, int pe);
 int gpsh_ofi_progress(struct gpsh_channel *channel);
+bool gpsh_ofi_help(struct gpsh_transport *self); // by a thread that waits
 
 // ofi_serve.c: a pass over the wire. Requests are carried out, replies noted in the flows that wait
 // for them. By whoever waits, or the service thread; not if another thread is at it. `pushed`:

@@ -6,7 +6,10 @@
 #include "transports/ofi/ofi_flow.h"
 #include "transports/ofi/ofi_lane.h"
 
-enum { CAPTURE_BYTES = 2048 };
+enum {
+    CAPTURE_BYTES = 2048,
+    VAIN = 64, // passes of a waiting thread after the last message, in which it expects another
+};
 
 static int check(const struct gpsh_op *op)
 {
@@ -198,23 +201,40 @@ static void retire(struct ofi_channel *channel)
     }
 }
 
+// By a thread that waits, and not the service thread: which stands by while there are such.
+static bool help(struct gpsh_ofi *ofi)
+{
+    struct ofi_flow *pushed;
+    bool found = gpsh_ofi_serve(ofi, &pushed);
+    atomic_store_explicit(&ofi->wire.helped,
+                          atomic_load_explicit(&ofi->wire.helped, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    gpsh_ofi_push(pushed);
+    return found;
+}
+
+bool gpsh_ofi_help(struct gpsh_transport *self)
+{
+    struct gpsh_ofi *ofi = (struct gpsh_ofi *)self;
+    uint32_t vain = atomic_load_explicit(&ofi->wire.vain, memory_order_relaxed);
+    if (vain >= VAIN)
+        return false;
+    if (!help(ofi))
+        atomic_store_explicit(&ofi->wire.vain, vain + 1, memory_order_relaxed);
+    return true;
+}
+
 int gpsh_ofi_progress(struct gpsh_channel *base)
 {
     struct ofi_channel *channel = (struct ofi_channel *)base;
     struct gpsh_ofi *ofi = channel->ofi;
-    struct ofi_flow *pushed;
     if (channel->driving)
         return 0;
     channel->driving = true;
     channel->retired = 0;
     // What this channel has under way comes by its own queue: the wire is looked at now and then.
-    pushed = NULL;
     if (!channel->under_way || ++channel->passes % 4 == 0)
-        gpsh_ofi_serve(ofi, &pushed);
-    atomic_store_explicit(&ofi->wire.helped,
-                          atomic_load_explicit(&ofi->wire.helped, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    gpsh_ofi_push(pushed);
+        help(ofi);
     if (channel->active || atomic_load(&ofi->losses) != channel->losses) {
         drive(channel);
         retire(channel);

@@ -137,5 +137,7 @@ bool gpsh_ofi_serve(struct gpsh_ofi *ofi, struct ofi_flow **pushed)
     found |= !gpsh_ofi_receive_again(ofi);
     found |= !gpsh_ofi_send_waiting(ofi);
     pthread_mutex_unlock(&wire->lock);
+    if (found)
+        atomic_store_explicit(&wire->vain, 0, memory_order_relaxed);
     return found;
 }

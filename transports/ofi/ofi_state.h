@@ -109,6 +109,7 @@ struct ofi_wire {
     uint32_t sending;        // messages that libfabric has
     uint32_t *waiting;       // [n_pes] of unsent ones
     _Atomic uint32_t helped; // passes by others than the thread
+    _Atomic uint32_t vain;   // of those since the last that found something
 };
 
 struct ofi_buffer {
