@@ -2,6 +2,7 @@
 #include "proxy/device_teams.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/config.h"
@@ -9,13 +10,22 @@
 #include "memory/heap.h"
 #include "memory/team_scratch.h"
 
+// Device memory for a slot's longer lists. A shorter one stays: to free memory would wait for
+// kernels.
+struct list {
+    struct list *shorter;
+    char *memory;
+    size_t bytes;
+};
+
 static struct {
     pthread_mutex_t lock;
     struct gpsh_device_team teams[GPUSHMEM_TEAM_SLOTS]; // n == 0: the slot is free
     const struct gpsh_device_memory *memory;            // NULL: not made
     // [teams] struct gpushmem_dev_team, [teams][GPUSHMEM_TEAM_EPOCHS] epochs, [teams] struct
-    // gpushmem_dev_nodes, [teams][n_pes] PEs, [teams][n_pes + 1] starts of nodes
+    // gpushmem_dev_nodes, [teams][list_room()] lists: of PEs, then where nodes start
     char *device;
+    struct list *lists[GPUSHMEM_TEAM_SLOTS]; // the longest; NULL: the table has room for all so far
     // [GPUSHMEM_COLL_KEPT] of slots that have had a team with nodes and scratch for streams: to
     // free memory would wait for kernels
     char *kept[GPUSHMEM_TEAM_SLOTS];
@@ -40,22 +50,68 @@ static struct gpushmem_dev_nodes *nodes_of(int slot)
     return (struct gpushmem_dev_nodes *)(void *)epochs_of((int)gpsh_settings()->teams) + slot;
 }
 
+// Numbers that a slot has room for in the table: small, whatever the number of PEs.
+static size_t list_room(void)
+{
+    enum { MOST = 64 };
+    return 2 * (size_t)(gpsh_job()->n_pes < MOST ? gpsh_job()->n_pes : MOST) + 1;
+}
+
+static size_t list_length(const struct gpsh_device_team *team)
+{
+    return (size_t)team->n + (team->nodes.n ? (size_t)team->nodes.n + 1 : 0);
+}
+
+// NULL: there was no memory for it.
 static int32_t *pes_of(int slot)
 {
-    return (int32_t *)(void *)nodes_of((int)gpsh_settings()->teams) +
-           (size_t)slot * (size_t)gpsh_job()->n_pes;
+    if (list_length(&table.teams[slot]) > list_room())
+        return table.lists[slot] ? (int32_t *)(void *)table.lists[slot]->memory : NULL;
+    return (int32_t *)(void *)nodes_of((int)gpsh_settings()->teams) + (size_t)slot * list_room();
 }
 
 static int32_t *starts_of(int slot)
 {
-    return pes_of((int)gpsh_settings()->teams) + (size_t)slot * (size_t)(gpsh_job()->n_pes + 1);
+    return pes_of(slot) + table.teams[slot].n;
 }
 
 static size_t table_bytes(void)
 {
     return (size_t)gpsh_settings()->teams *
            (sizeof(struct gpushmem_dev_team) + WORDS_BYTES + sizeof(struct gpushmem_dev_nodes) +
-            (size_t)(2 * gpsh_job()->n_pes + 1) * sizeof(int32_t));
+            list_room() * sizeof(int32_t));
+}
+
+// Lists double, so that all of a slot take twice the longest.
+static int make_list(int slot)
+{
+    size_t length = list_length(&table.teams[slot]), bytes = list_room() * sizeof(int32_t);
+    if (length <= list_room() ||
+        (table.lists[slot] && length * sizeof(int32_t) <= table.lists[slot]->bytes))
+        return 0;
+    while (bytes < length * sizeof(int32_t))
+        bytes *= 2;
+    struct list *list = malloc(sizeof *list);
+    char *memory = list ? table.memory->device_alloc(bytes) : NULL;
+    if (!memory) {
+        free(list);
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                         "no memory for the kernels' list of a team's %d members, %zu bytes",
+                         table.teams[slot].n, bytes);
+    }
+    *list = (struct list){table.lists[slot], memory, bytes};
+    table.lists[slot] = list;
+    return 0;
+}
+
+static void free_lists(int slot)
+{
+    while (table.lists[slot]) {
+        struct list *list = table.lists[slot];
+        table.lists[slot] = list->shorter;
+        table.memory->device_free(list->memory, list->bytes);
+        free(list);
+    }
 }
 
 // 0: the PEs are not equally far apart.
@@ -128,18 +184,20 @@ static int write_nodes(int slot)
 static int write_slot(int slot)
 {
     const struct gpsh_device_team *team = &table.teams[slot];
-    const struct gpushmem_dev_team entry = entry_for(slot);
     int status = 0;
     if (team->n) {
         for (int i = 0; i < GPUSHMEM_TEAM_EPOCHS; i++)
             table.words[i] = is_number(i) ? team->first_epoch : 0;
-        status = table.memory->device_write(epochs_of(slot), table.words, WORDS_BYTES);
+        status = make_list(slot);
+        if (!status)
+            status = table.memory->device_write(epochs_of(slot), table.words, WORDS_BYTES);
         if (!status)
             status = table.memory->device_write(pes_of(slot), team->pes,
                                                 (size_t)team->n * sizeof(int32_t));
         if (!status)
             status = write_nodes(slot);
     }
+    const struct gpushmem_dev_team entry = entry_for(slot);
     return status ? status : table.memory->device_write(entry_of(slot), &entry, sizeof entry);
 }
 
@@ -276,6 +334,7 @@ void gpsh_device_teams_unmake(void)
         if (table.kept[slot])
             table.memory->device_free(table.kept[slot], GPUSHMEM_COLL_KEPT);
         table.kept[slot] = NULL;
+        free_lists(slot);
     }
     table.device = NULL;
     table.words = NULL;
