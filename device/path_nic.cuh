@@ -262,16 +262,19 @@ struct gpsh_dev_places {
 };
 
 // One add for the threads of a warp that are here together and have the same queue. The functions
-// that threads meet in are not inlined, so that each has one place for all.
+// that threads meet in are not inlined, so that each has one place for all. `room`: the position up
+// to which there was some lately.
 GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_dev &dev,
-                                                          struct gpushmem_nic_queue *q, unsigned n)
+                                                          struct gpushmem_nic_queue *q, unsigned n,
+                                                          uint64_t room)
 {
     const unsigned mask = gpsh_dev_lanes_with(q), count = n * gpsh_dev_lanes_size(mask);
     uint64_t first = 0;
     int status = 0;
     if (gpsh_dev_lanes_rank(mask) == 0) {
         first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
-        status = gpsh_dev_nic_await_room(dev, q, first, first + count);
+        if (first + count > room)
+            status = gpsh_dev_nic_await_room(dev, q, first, first + count);
     }
     first = gpsh_dev_lanes_first(mask, first);
     return {first, mask, (int)gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status)};
@@ -303,34 +306,71 @@ GPSH_DEV void gpsh_dev_nic_write(const struct gpushmem_nic_queue *q, uint64_t po
     gpsh_dev_store_command(gpsh_dev_nic_block(q, position), words);
 }
 
-// The doorbell for all WQEs below `end`; `word`: the first one of the last WQE.
-GPSH_DEV void gpsh_dev_nic_ring(const struct gpushmem_nic_queue *q, uint64_t end, uint64_t word)
+// How a queue's NIC is told. In registers before the fences, which drop what is cached of the
+// queue.
+struct gpsh_dev_bell {
+    uint32_t *record;
+    uint64_t *doorbell;
+    uint32_t depth;
+    bool near_gpu;
+};
+
+GPSH_DEV struct gpsh_dev_bell gpsh_dev_nic_bell(const struct gpushmem_nic_queue *q)
 {
-    gpsh_dev_fence_sys(); // the WQEs, of all threads whose turn has been, before the record
-    gpsh_dev_store32_sys(q->sq_record, gpsh_dev_big32((uint32_t)end & 0xffff));
-    gpsh_dev_fence_sys(); // the record before the doorbell
-    gpsh_dev_store64_sys(q->doorbell, word);
+    return {q->sq_record, q->doorbell, q->depth, (q->flags & GPUSHMEM_NIC_NEAR) != 0};
 }
 
-// The WQEs from `first` to `end` are written: waits until those before are, too, and rings the
-// doorbell, or leaves that to whoever has reserved what follows: if that has room, it waits for
-// nobody but this thread. The turn is passed on within the loop: threads of a warp may be held up
-// behind it until all of them are there.
+// Before the NIC is told of what was written: it reads queues in this GPU's memory, and the heap
+// there, where all of the GPU's own threads meet.
+GPSH_DEV void gpsh_dev_nic_fence(const struct gpsh_dev_bell &bell)
+{
+    if (bell.near_gpu)
+        gpsh_dev_fence_gpu();
+    else
+        gpsh_dev_fence_sys();
+}
+
+// Where a queue stands. Loaded together, early, so that the loads are under way side by side: what
+// is seen may be old, which is on the safe side.
+struct gpsh_dev_nic_seen {
+    uint64_t ready, head, done;
+};
+
+GPSH_DEV struct gpsh_dev_nic_seen gpsh_dev_nic_see(const struct gpushmem_nic_queue *q)
+{
+    return {gpsh_dev_load64_relaxed_gpu(&q->ready), gpsh_dev_load64_relaxed_gpu(&q->head),
+            gpsh_dev_load64_relaxed_gpu(&q->done)};
+}
+
+// The thread has its turn: rings the doorbell for all WQEs below `end`, or leaves that to whoever
+// has reserved what follows: if that has room, it waits for nobody but this thread. `word`: the
+// first one of the last WQE. `waited`: other threads may have written since the last fence.
+GPSH_DEV void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell &bell,
+                                     const struct gpsh_dev_nic_seen &seen, uint64_t end,
+                                     uint64_t word, bool waited)
+{
+    if (seen.head <= end || end + GPUSHMEM_NIC_AT_ONCE > seen.done + bell.depth) {
+        if (waited)
+            gpsh_dev_nic_fence(bell); // the WQEs of those before the record
+        gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
+        gpsh_dev_nic_fence(bell); // the record before the doorbell
+        gpsh_dev_store64_sys(bell.doorbell, word);
+    }
+    gpsh_dev_max64_relaxed_gpu(&q->ready, end);
+}
+
+// The WQEs from `first` to `end` are written: waits until those before are, too. The turn is passed
+// on within the loop: threads of a warp may be held up behind it until all of them are there.
 GPSH_DEV int gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                  uint64_t first, uint64_t end, uint64_t word)
+                                  struct gpsh_dev_nic_seen seen, uint64_t first, uint64_t end,
+                                  uint64_t word)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    for (;;) {
-        if (gpsh_dev_load64_relaxed_gpu(&q->ready) == first) {
-            bool others =
-                gpsh_dev_load64_relaxed_gpu(&q->head) > end &&
-                end + GPUSHMEM_NIC_AT_ONCE <= gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth;
-            // what the threads before have written, with ours, before who comes next
-            if (others)
-                gpsh_dev_fence_gpu();
-            else
-                gpsh_dev_nic_ring(q, end, word);
-            gpsh_dev_max64_relaxed_gpu(&q->ready, end);
+    const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
+    gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
+    for (bool waited = false;; waited = true) {
+        if (seen.ready == first) {
+            gpsh_dev_nic_take_turn(q, bell, seen, end, word, waited);
             return 0;
         }
         if (gpsh_dev_nic_has_failed(q, first)) // nobody writes what is before
@@ -339,21 +379,25 @@ GPSH_DEV int gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushme
             gpsh_dev_nic_give_up(q, first, status);
             return status;
         }
+        seen = gpsh_dev_nic_see(q);
     }
 }
 
 // All threads of these places have written theirs, n each. `word`: the first one of the last of the
-// thread's.
+// thread's; `seen`: before that.
 GPSH_DEV_CALL int gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                      const struct gpsh_dev_places places, unsigned n,
+                                      const struct gpsh_dev_places places,
+                                      const struct gpsh_dev_nic_seen seen, unsigned n,
                                       uint64_t word)
 {
     word = gpsh_dev_lanes_last(places.mask, word);
     gpsh_dev_lanes_meet(places.mask); // their stores, before the first one's fence
     int status = 0;
     if (gpsh_dev_lanes_rank(places.mask) == 0)
-        status = gpsh_dev_nic_publish(dev, q, places.first,
+        status = gpsh_dev_nic_publish(dev, q, seen, places.first,
                                       places.first + n * gpsh_dev_lanes_size(places.mask), word);
+    // No lane goes ahead of the first one, to reserve what that one would have to wait for.
+    gpsh_dev_lanes_meet(places.mask);
     return status;
 }
 
@@ -372,16 +416,18 @@ template <int N>
 GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
                                     const struct gpsh_dev_wqe (&what)[N], bool fetches)
 {
-    const struct gpsh_dev_places places = gpsh_dev_nic_reserve(dev, q, N);
+    const uint64_t done = gpsh_dev_load64_relaxed_gpu(&q->done),
+                   before = gpsh_dev_load64_relaxed_gpu(&q->fenced);
+    const struct gpsh_dev_places places = gpsh_dev_nic_reserve(dev, q, N, done + q->depth);
     if (places.status) {
         gpsh_dev_nic_tell(dev, q, places.status);
         return 0;
     }
+    const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
     const unsigned rank = gpsh_dev_lanes_rank(places.mask);
     const bool last = rank + 1 == gpsh_dev_lanes_size(places.mask);
     const uint64_t mine = places.first + N * rank;
-    const bool fenced =
-        gpsh_dev_load64_relaxed_gpu(&q->fenced) > gpsh_dev_load64_relaxed_gpu(&q->done);
+    const bool fenced = before > done;
     GPSH_UNROLL
     for (int i = 0; i < N; i++)
         gpsh_dev_nic_write(q, mine + i, what[i],
@@ -389,7 +435,7 @@ GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpush
                                (last && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
     if (fetches)
         gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
-    if (int status = gpsh_dev_nic_commit(dev, q, places, N,
+    if (int status = gpsh_dev_nic_commit(dev, q, places, seen, N,
                                          gpsh_dev_nic_head_word(q, mine + N - 1, what[N - 1])))
         gpsh_dev_nic_tell(dev, q, status);
     return mine + N;
@@ -472,12 +518,13 @@ GPSH_DEV struct gpushmem_nic_queue *gpsh_dev_nic_to(const struct gpushmem_dev &d
         return nullptr;
     struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
     const uint32_t state = gpsh_dev_load32_relaxed_gpu(&q->state);
+    const uint64_t seen = gpsh_dev_load64_relaxed_gpu(&q->fence_seen),
+                   fences = gpsh_dev_load64_relaxed_gpu(&dev.nic->fences);
     if (state == GPUSHMEM_NIC_NONE)
         gpsh_dev_nic_ask(dev, q, pe);
     if (state != GPUSHMEM_NIC_UP)
         return nullptr;
-    if (gpsh_dev_load64_relaxed_gpu(&q->fence_seen) !=
-        gpsh_dev_load64_relaxed_gpu(&dev.nic->fences))
+    if (seen != fences)
         gpsh_dev_nic_meet_fence(dev, q);
     return q;
 }

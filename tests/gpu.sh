@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
 done
 
 # Not the whole build: what runs here.
-targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates'
+targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates perf_gpu_nic_posts'
 targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
     second_kernel launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
@@ -355,6 +355,7 @@ fi
 
 if [ -n "$perf" ]; then
     "$bin/perf_gpu_ring_rates"
+    "$bin/perf_gpu_nic_posts"
     GPUSHMEM_HEAP_SIZE=256M "$bin/gpushmem" perf put-lat get-lat amo barrier put-bw get-bw ring --seconds 0.1 --markdown --quiet
     mission 'GPUSHMEM_PROXY_TIMES=1 GPUSHMEM_SOFTHCA_QUIET=0' "$bin/perf_put_path.cuda" 100000
     mission GPUSHMEM_PROXY_TIMES=0 "$bin/perf_put_path.cuda" 100000 # what taking the times costs

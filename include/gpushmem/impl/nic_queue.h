@@ -22,6 +22,9 @@ enum gpushmem_nic_state {
 enum gpushmem_nic_flag {
     // the NIC there executes the atomics of 8 bytes of everybody, so that kernels may post theirs
     GPUSHMEM_NIC_ATOMICS = 1,
+    // queue and records are in the memory of the GPU whose kernels post, and so is the heap: what
+    // the NIC reads is what other threads of the GPU would, and fences reach as far
+    GPUSHMEM_NIC_NEAR = 2,
 };
 
 enum {
