@@ -29,7 +29,7 @@ def preprocessed(source, cxx, *names):
     with tempfile.TemporaryDirectory() as work:
         os.mkdir(work + "/gpushmem")
         os.symlink(os.path.abspath(source) + "/device", work + "/gpushmem/device")
-        command = [cxx, "-std=c++17", "-E", "-P", "-xc++", "-I", source + "/include", "-I", work, "-"]
+        command = [cxx, "-std=c++17", "-E", "-P", "-xc++", "-DGPSH_EXPORTS", "-I", source + "/include", "-I", work, "-"]
         return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
