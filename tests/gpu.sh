@@ -3,8 +3,9 @@
 # shellcheck disable=SC2086 # words are split on purpose
 # gpu.sh: builds on a GPU host and runs what needs a GPU; the last line is "N passed, N failed".
 #
-#   gpu.sh [--build DIR] [--quick] [--only REGEX] [--perf] [--coll]
+#   gpu.sh [--build DIR] [--built] [--quick] [--only REGEX] [--perf] [--coll]
 #     --build DIR  build folder (default: build/gpu)
+#     --built      the folder is built already, with this source: GPU hosts have other things to do than compile
 #     --quick      without compute-sanitizer
 #     --only REGEX the tests with such a name (grep -E), e.g. 'memcheck|racecheck'
 #     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are) and the command ring's
@@ -18,10 +19,11 @@
 # PEs share a GPU where there are fewer GPUs than PEs: with CUDA_VISIBLE_DEVICES=0 all of them. Exit code 77: there is no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-build=build/gpu quick='' only='' perf='' coll='' passed=0 failed=0
+build=build/gpu built='' quick='' only='' perf='' coll='' passed=0 failed=0
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=$2 && shift ;;
+    --built) built=1 ;;
     --quick) quick=1 ;;
     --only) only=$2 && shift ;;
     --perf) perf=1 ;;
@@ -49,8 +51,10 @@ echo "GPUs: $gpus of $(nvidia-smi --query-gpu=name,driver_version --format=csv,n
 log=$(mktemp)
 nics=/dev/shm/gpushmem-gpu.sh-$$ # of the software HCA
 trap 'rm -rf "$log" "$nics"' EXIT
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGPUSHMEM_CUDA=ON >"$log" 2>&1 &&
-    ninja -C "$build" $targets >>"$log" 2>&1 || { tail -40 "$log" && echo "0 passed, 1 failed (the build)" && exit 1; }
+if [ -z "$built" ]; then
+    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGPUSHMEM_CUDA=ON >"$log" 2>&1 &&
+        ninja -C "$build" $targets >>"$log" 2>&1 || { tail -40 "$log" && echo "0 passed, 1 failed (the build)" && exit 1; }
+fi
 build=$(cd "$build" && pwd) # LD_PRELOAD and programs in other folders want it absolute
 bin=$build/bin bitcode=${GPUSHMEM_BITCODE:-$build/lib/libnvshmem_device.bc}
 unset GPUSHMEM_BITCODE # no setting of the library
@@ -64,38 +68,48 @@ export GPUSHMEM_SETTINGS_FILE=none GPUSHMEM_HANG_REPORT=12 # a test that hangs s
 coll_table() {
     awk '/^# issued by:/ { issuer = $4; sub(";", "", issuer) }
         $3 ~ /^(B|KiB|MiB|GiB)$/ {
-            name = $1; side = sub(/^nccl-/, "", name); row = name " " $2 " " $3
-            if (!(row in seen)) { seen[row] = 1; rows[++n] = row }
-            us[row, issuer, side] = $4; issuers[issuer] = 1
+            name = $1; side = sub(/^nccl-/, "", name); size = $2 " " $3; row = name " " size
+            if (!(name in names)) { names[name] = 1; name_of[++n_names] = name }
+            if (!(size in sizes)) { sizes[size] = 1; size_of[++n_sizes] = size }
+            us[row, issuer, side] = $4; issuers[issuer] = 1; rows[row] = 1
         }
         function ratio(row, issuer) {
             return (row, issuer, 1) in us ? sprintf("%.2f", us[row, issuer, 0] / us[row, issuer, 1]) : ""
         }
+        function line_of(row, line, k, issuer) {
+            line = "| " row " |"
+            if ("thread" in issuers)
+                return line " " us[row, "thread", 0] " | " us[row, "warp", 0] " | " us[row, "block", 0] " |"
+            for (k = 1; k <= 2; k++) {
+                issuer = k == 1 ? "stream" : "graph"
+                line = line " " us[row, issuer, 0] " | " us[row, issuer, 1] " | " ratio(row, issuer) " |"
+            }
+            return line
+        }
         END {
             if ("thread" in issuers) print "| | thread | warp | block |\n|---|--:|--:|--:|"
             else print "| | in a row | NCCL | ratio | in a graph | NCCL | ratio |\n|---|--:|--:|--:|--:|--:|--:|"
-            for (i = 1; i <= n; i++) {
-                row = rows[i]; line = "| " row " |"
-                if ("thread" in issuers)
-                    line = line " " us[row, "thread", 0] " | " us[row, "warp", 0] " | " us[row, "block", 0] " |"
-                else
-                    for (k = 1; k <= 2; k++) {
-                        issuer = k == 1 ? "stream" : "graph"
-                        line = line " " us[row, issuer, 0] " | " us[row, issuer, 1] " | " ratio(row, issuer) " |"
-                    }
-                print line
-            }
+            for (i = 1; i <= n_names; i++)
+                for (j = 1; j <= n_sizes; j++) {
+                    row = name_of[i] " " size_of[j]
+                    if (row in rows) print line_of(row)
+                }
         }'
 }
 if [ -n "$coll" ]; then
     nccl=${GPUSHMEM_NCCL:-$(ldconfig -p | awk '/libnccl.so.2 / { print $NF; exit }')}
     unset GPUSHMEM_NCCL # no setting of the library
     export GPUSHMEM_HEAP_SIZE=1G
-    { timeout 300 "$bin/gpushmem" perf coll -n 2 --issuer stream --sizes 8,4K,64K,256K,1M,4M,16M,64M,256M \
-        ${nccl:+--nccl "$nccl"} | tee "$log" | coll_table; } || exit 1
+    # A job for each size: NCCL 2.28 was seen to hang in alltoall of 16 and 64 MiB where a job went on to them, and in
+    # broadcast from 4 MiB on; then that size's further rows are missing. Its kernels are loaded as they are needed, or
+    # each job would load all.
+    for size in 8 4K 64K 256K 1M 4M 16M 64M 256M; do
+        CUDA_MODULE_LOADING=LAZY timeout 15 "$bin/gpushmem" perf coll -n 2 --issuer stream --sizes $size \
+            ${nccl:+--nccl "$nccl"} 2>&1 | awk '/ring/ { exit } { print; fflush() }'
+    done | tee /dev/stderr | coll_table
     # those of PEs that map each other's memory, not of the ring
     GPUSHMEM_P2P=1 timeout 60 "$bin/gpushmem" perf coll -n 2 --issuer device --sizes 8,64,512,1K,4K,16K,64K |
-        awk '/ring/ { exit } { print }' | coll_table
+        awk '/ring/ { exit } { print }' | tee /dev/stderr | coll_table
     exit
 fi
 

@@ -3,6 +3,7 @@
 // where --nccl names the library, NCCL's in turn with ours, on the same memory. A row's size is the
 // largest buffer of a PE: what is reduced or broadcast, all that fcollect and alltoall move, and
 // the source of reducescatter. Bandwidth is that size by the time.
+#define GPUSHMEM_THREAD_LOADS 16 // lone threads here are in small blocks
 #include "kernels.cuh"
 #include "nccl.h"
 
@@ -201,6 +202,7 @@ int perf_stream_coll(struct perf_bench *b)
 // ---- Kernels ----
 
 template <int KIND, int SCOPE> struct collective : scoped<SCOPE> {
+    enum { MOST = SCOPE == BLOCK ? 512 : 32 };
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         struct gpushmem_coll_op op = {};
@@ -236,7 +238,10 @@ static int measure_collective(struct perf_bench *b, const char *name, uint64_t s
 {
     typedef collective<KIND, SCOPE> in_kernel;
     struct perf_case c = device_case<in_kernel>(name, SCOPE, size);
-    c.threads = SCOPE == THREAD ? 1 : SCOPE == WARP ? 32 : c.threads > 512 ? 512 : c.threads;
+    c.threads = SCOPE == THREAD               ? 1
+                : SCOPE == WARP               ? 32
+                : c.threads > in_kernel::MOST ? +in_kernel::MOST
+                                              : c.threads;
     return perf_measure(b, &c);
 }
 
