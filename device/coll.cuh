@@ -19,7 +19,7 @@ GPSH_DEV int gpsh_dev_coll_way(const struct gpsh_dev_coll &c, const struct gpush
                                                                       : +GPUSHMEM_COLL_DIRECT;
     if (op.kind == GPUSHMEM_COLL_COLLECT)
         return GPUSHMEM_COLL_DIRECT;
-    if (bytes <= packets && bytes <= GPUSHMEM_COLL_PACKET_BYTES &&
+    if (bytes <= packets && bytes <= gpushmem_coll_kernel_packets(op.kind, c.n, c.flags) &&
         !gpushmem_coll_is_wide(op.kind, op.type, op.fold))
         return GPUSHMEM_COLL_LL;
     if (gpushmem_coll_may_be_dense(op.kind, c.n, c.flags) && bytes <= GPSH_DENSE_KERNEL_MOST)
@@ -60,7 +60,7 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
     }
     switch (gpsh_dev_coll_way(*c, op)) {
     case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); return;
-    case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense(c, op); return;
+    case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense<GPSH_DENSE_GROUP>(c, op); return;
     case GPUSHMEM_COLL_STAGED: gpsh_dev_coll_staged(c, op); return;
     case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); return;
     default: gpsh_dev_coll_direct(c, op); return;

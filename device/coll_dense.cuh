@@ -11,7 +11,7 @@
 #ifndef GPUSHMEM_DEVICE_COLL_DENSE_CUH
 #define GPUSHMEM_DEVICE_COLL_DENSE_CUH
 
-#include "gpushmem/device/coll_unit.cuh"
+#include "gpushmem/device/coll_fold.cuh"
 
 enum {
     GPSH_DENSE_ROW = GPUSHMEM_COLL_DENSE_ROW,
@@ -22,20 +22,30 @@ enum {
     GPSH_DENSE_GRID_MOST = 2 << 20,    // and of all blocks of a grid
 };
 
+// Who: all blocks of a launch, the threads of a group, or a lone one.
+enum { GPSH_DENSE_GRID, GPSH_DENSE_GROUP, GPSH_DENSE_ALONE };
+
+// A block here, or none: of 0 bytes.
+struct gpsh_dev_dense_block {
+    char *at;
+    unsigned bytes;
+};
+
 // What travels, and where to.
 struct gpsh_dev_dense {
-    const char *own;  // this PE's contribution to its own result; NULL: none
-    const char *sent; // the block that the other gets; NULL: its slots are empty
-    char *kept;       // where the own block goes if nothing is folded; NULL: it is there
-    char *taken;      // where the result goes, or the other's block; NULL: nowhere
-    bool brings;      // the other's slots have data
-    bool folds;
-    bool whole;     // all units are of 16 bytes, aligned
-    uint64_t bytes; // of a block
-    char *to;       // the first of two buffers, of the other member,
+    struct gpsh_dev_dense_block own, // this PE's contribution to its own result
+        sent,                        // what the other gets
+        kept,                        // where the own block goes if it is not there
+        taken;                       // where the result goes, or the other's block
+    bool brings;                     // the other's slots have data
+    char *to;                        // the first of two buffers, of the other member,
     const char *from;
     uint64_t buffer;        // and how large one is
     unsigned slots, chunks; // of a chunk; of the block
+};
+
+// What comes is stored as it is.
+struct gpsh_dev_fold_none {
 };
 
 // A slot's data.
@@ -51,33 +61,37 @@ GPSH_DEV bool gpsh_dev_dense_counts(uint64_t first, unsigned chunks)
     return (uint32_t)first && (uint32_t)(first + chunks - 1) >= (uint32_t)first;
 }
 
+GPSH_DEV bool gpsh_dev_dense_whole(const struct gpushmem_coll_op &op)
+{
+    uint64_t all = (uintptr_t)op.source | (uintptr_t)op.dest | gpsh_dev_coll_bytes(op);
+    return !(all & 15);
+}
+
+// `folds`: what is here is folded with what comes.
 GPSH_DEV struct gpsh_dev_dense gpsh_dev_dense_of(const struct gpsh_dev_coll &c,
-                                                 const struct gpushmem_coll_op &op, unsigned slots,
-                                                 unsigned chunks)
+                                                 const struct gpushmem_coll_op &op, bool folds)
 {
     struct gpsh_dev_dense d = {};
     const int other = 1 - c.me;
-    d.folds = gpsh_dev_coll_folds(op);
-    d.bytes = gpsh_dev_coll_bytes(op);
+    const unsigned bytes = (unsigned)gpsh_dev_coll_bytes(op);
+    char *source = (char *)gpsh_dev_coll_source(op, c.me);
+    bool has_own = gpsh_dev_coll_message(op, c.me, c.me) && op.kind != GPUSHMEM_COLL_EXSCAN;
     d.brings = gpsh_dev_coll_message(op, other, c.me) > 0;
-    if (gpsh_dev_coll_message(op, c.me, c.me) && op.kind != GPUSHMEM_COLL_EXSCAN)
-        d.own = gpsh_dev_coll_source(op, c.me);
     if (gpsh_dev_coll_message(op, c.me, other))
-        d.sent = gpsh_dev_coll_source(op, other);
-    if (d.folds)
-        d.taken = (char *)op.dest;
+        d.sent = {(char *)gpsh_dev_coll_source(op, other), bytes};
+    if (folds && has_own)
+        d.own = {source, bytes};
+    if (gpsh_dev_coll_folds(op))
+        d.taken = {(char *)op.dest, bytes};
     else if (d.brings)
-        d.taken = gpsh_dev_coll_dest(op, other);
-    if (!d.folds && d.own && gpsh_dev_coll_dest(op, c.me) != d.own)
-        d.kept = gpsh_dev_coll_dest(op, c.me);
-    d.whole = !(
-        ((uintptr_t)d.own | (uintptr_t)d.sent | (uintptr_t)d.kept | (uintptr_t)d.taken | d.bytes) &
-        15);
+        d.taken = {gpsh_dev_coll_dest(op, other), bytes};
+    if (!gpsh_dev_coll_folds(op) && has_own && gpsh_dev_coll_dest(op, c.me) != source)
+        d.own = {source, bytes}, d.kept = {gpsh_dev_coll_dest(op, c.me), bytes};
     d.from = c.dense;
     d.to = gpsh_dev_coll_there(c, c.dense, other);
     d.buffer = gpushmem_coll_dense_bytes(c.stream) / 2;
-    d.slots = slots;
-    d.chunks = chunks;
+    d.chunks = gpushmem_coll_dense_chunks(bytes, c.stream);
+    d.slots = gpushmem_coll_dense_chunk_slots(bytes, d.chunks);
     return d;
 }
 
@@ -96,50 +110,53 @@ GPSH_DEV unsigned gpsh_dev_dense_packet_at(unsigned slot)
 }
 
 // Units that are not whole or not aligned: many instructions, between which a unit's load waits.
-GPSH_DEV_CALL struct gpsh_dev_dense_data gpsh_dev_dense_load_parts(const char *block, uint64_t at,
-                                                                   uint64_t bytes)
+GPSH_DEV_CALL struct gpsh_dev_dense_data
+gpsh_dev_dense_load_parts(struct gpsh_dev_dense_block block, unsigned at)
 {
     struct gpsh_dev_dense_data data = {};
     for (int j = 0; j < GPSH_DENSE_UNITS; j++, at += 16 * GPSH_DENSE_ROW)
-        if (block && at < bytes)
-            data.units[j] = gpsh_dev_load_unit<4>(block + at, bytes - at);
+        if (at < block.bytes)
+            data.units[j] = gpsh_dev_load_unit<4>(block.at + at, block.bytes - at);
     return data;
 }
 
-GPSH_DEV_CALL void gpsh_dev_dense_store_parts(char *block, struct gpsh_dev_dense_data data,
-                                              uint64_t at, uint64_t bytes)
+GPSH_DEV_CALL void gpsh_dev_dense_store_parts(struct gpsh_dev_dense_block block,
+                                              struct gpsh_dev_dense_data data, unsigned at)
 {
     for (int j = 0; j < GPSH_DENSE_UNITS; j++, at += 16 * GPSH_DENSE_ROW)
-        if (at < bytes)
-            gpsh_dev_store_unit<4>(block + at, data.units[j], bytes - at);
+        if (at < block.bytes)
+            gpsh_dev_store_unit<4>(block.at + at, data.units[j], block.bytes - at);
 }
 
-GPSH_DEV void gpsh_dev_dense_load(const struct gpsh_dev_dense &d, struct gpsh_dev_dense_data *data,
-                                  const char *block, uint64_t at)
+// WHOLE: all units are of 16 bytes, aligned.
+template <bool WHOLE>
+GPSH_DEV void gpsh_dev_dense_load(struct gpsh_dev_dense_data *data,
+                                  const struct gpsh_dev_dense_block &block, unsigned at)
 {
-    if (!d.whole) {
-        *data = gpsh_dev_dense_load_parts(block, at, d.bytes);
-        return;
-    }
-    GPSH_UNROLL
-    for (int j = 0; j < GPSH_DENSE_UNITS; j++, at += 16 * GPSH_DENSE_ROW) {
-        data->units[j] = {};
-        if (block && at < d.bytes)
-            data->units[j] = gpsh_dev_load_whole(block + at);
+    if constexpr (!WHOLE) {
+        *data = gpsh_dev_dense_load_parts(block, at);
+    } else {
+        GPSH_UNROLL
+        for (unsigned j = 0; j < GPSH_DENSE_UNITS; j++) {
+            data->units[j] = {};
+            if (at + j * 16 * GPSH_DENSE_ROW < block.bytes)
+                data->units[j] = gpsh_dev_load_whole_ahead(block.at + at + j * 16 * GPSH_DENSE_ROW);
+        }
     }
 }
 
-GPSH_DEV void gpsh_dev_dense_store(const struct gpsh_dev_dense &d, char *block,
-                                   const struct gpsh_dev_dense_data &data, uint64_t at)
+template <bool WHOLE>
+GPSH_DEV void gpsh_dev_dense_store(const struct gpsh_dev_dense_block &block,
+                                   const struct gpsh_dev_dense_data &data, unsigned at)
 {
-    if (!d.whole) {
-        gpsh_dev_dense_store_parts(block, data, at, d.bytes);
-        return;
+    if constexpr (!WHOLE) {
+        gpsh_dev_dense_store_parts(block, data, at);
+    } else {
+        GPSH_UNROLL
+        for (unsigned j = 0; j < GPSH_DENSE_UNITS; j++)
+            if (at + j * 16 * GPSH_DENSE_ROW < block.bytes)
+                gpsh_dev_store_whole(block.at + at + j * 16 * GPSH_DENSE_ROW, data.units[j]);
     }
-    GPSH_UNROLL
-    for (int j = 0; j < GPSH_DENSE_UNITS; j++, at += 16 * GPSH_DENSE_ROW)
-        if (at < d.bytes)
-            gpsh_dev_store_whole(block + at, data.units[j]);
 }
 
 // `at`: where the slot's first packet is. An empty slot is that packet.
@@ -153,24 +170,23 @@ GPSH_DEV void gpsh_dev_dense_send(const struct gpsh_dev_dense &d, uint64_t numbe
         GPSH_UNROLL
         for (int i = 0; i < 3; i++)
             packet.data[i] = data.units[(3 * k + i) / 4].w[(3 * k + i) % 4];
-        if (!k || d.sent)
+        if (!k || d.sent.bytes)
             gpsh_dev_store_dense(place + k * 16 * GPSH_DENSE_ROW, packet);
     }
 }
 
-// One look at a slot. Returns a place where a packet is late, or `late`: without a question of its
-// own, for which the loads of further slots would wait.
-GPSH_DEV const char *gpsh_dev_dense_look(const struct gpsh_dev_dense &d, uint64_t number,
-                                         unsigned at, struct gpsh_dev_dense_data *data,
-                                         const char *late)
+// One look at a slot, whose first packet is at `place`. Returns not 0 if one of them is late:
+// without a question of its own, for which the loads of further slots would wait.
+GPSH_DEV uint32_t gpsh_dev_dense_look(const struct gpsh_dev_dense &d, uint64_t number,
+                                      const char *place, struct gpsh_dev_dense_data *data)
 {
-    const char *place = d.from + (number & 1) * d.buffer + at;
+    uint32_t late = 0;
     GPSH_UNROLL
     for (int k = 0; k < GPSH_DENSE_PACKETS; k++) {
         if (k && !d.brings)
             continue;
         struct gpsh_dev_dense_packet packet = gpsh_dev_load_dense(place + k * 16 * GPSH_DENSE_ROW);
-        late = packet.flag == (uint32_t)number ? late : place + k * 16 * GPSH_DENSE_ROW;
+        late |= packet.flag ^ (uint32_t)number;
         GPSH_UNROLL
         for (int i = 0; i < 3; i++)
             data->units[(3 * k + i) / 4].w[(3 * k + i) % 4] = packet.data[i];
@@ -183,151 +199,237 @@ template <int SLOTS>
 GPSH_DEV void gpsh_dev_dense_await(struct gpsh_dev_coll *c, const struct gpsh_dev_dense &d,
                                    unsigned at, struct gpsh_dev_dense_data *data)
 {
-    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(c->dev);
-    const char *late;
+    const char *place = d.from + (c->epoch & 1) * d.buffer + at;
+    struct gpsh_dev_wait wait = {};
+    bool waits = false; // most slots are there at the first look
+    uint32_t late;
     do {
-        late = nullptr;
+        late = 0;
         GPSH_UNROLL
         for (unsigned m = 0; m < SLOTS; m++)
-            late = gpsh_dev_dense_look(d, c->epoch, at + 16 * m, &data[m], late);
+            late |= gpsh_dev_dense_look(d, c->epoch, place + 16 * m, &data[m]);
+        if (late && !waits)
+            wait = gpsh_dev_wait_begin(c->dev);
+        waits = true;
         if (late)
-            c->status = gpsh_dev_coll_spin(*c, &wait, late, c->epoch, 0);
+            c->status = gpsh_dev_coll_spin(*c, &wait, place, c->epoch, 0);
     } while (late && !c->status);
 }
 
-// What is here and what came, at `at` of the block, in the order of ranks.
+// Of two members. A sum of floats is the same in either order: GPUs have one NaN.
 template <class Fold>
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_dense_pair(const Fold &fold, int me, const gpsh_dev_unit<4> &own,
+                                              const gpsh_dev_unit<4> &in)
+{
+    gpsh_dev_unit<4> zero, one; // by value: a choice of two addresses is one in memory
+    GPSH_UNROLL
+    for (int i = 0; i < 4; i++) {
+        zero.w[i] = me ? in.w[i] : own.w[i];
+        one.w[i] = me ? own.w[i] : in.w[i];
+    }
+    gpsh_dev_acc<4> acc = gpsh_dev_fold_with(fold, gpsh_dev_acc<4>{}, zero, true);
+    return gpsh_dev_folded(fold, gpsh_dev_fold_with(fold, acc, one, false));
+}
+
+#if defined(__CUDA_ARCH__)
+GPSH_DEV gpsh_dev_unit<4>
+gpsh_dev_dense_pair(const gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM> &fold, int,
+                    const gpsh_dev_unit<4> &own, const gpsh_dev_unit<4> &in)
+{
+    gpsh_dev_acc<4> acc = gpsh_dev_fold_with(fold, gpsh_dev_acc<4>{}, own, true);
+    return gpsh_dev_folded(fold, gpsh_dev_fold_with(fold, acc, in, false));
+}
+#endif
+
+template <class Fold>
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_dense_one(const Fold &fold, const gpsh_dev_unit<4> &unit)
+{
+    return gpsh_dev_folded(fold, gpsh_dev_fold_with(fold, gpsh_dev_acc<4>{}, unit, true));
+}
+
+// What is here and what came, at `at` of the block, in the order of ranks.
+template <bool WHOLE, class Fold>
 GPSH_DEV void gpsh_dev_dense_take(const struct gpsh_dev_coll &c, const struct gpsh_dev_dense &d,
-                                  const Fold &fold, uint64_t at,
+                                  const Fold &fold, unsigned at,
                                   const struct gpsh_dev_dense_data &own,
                                   const struct gpsh_dev_dense_data &in)
 {
-    if (!d.folds) {
-        if (d.kept)
-            gpsh_dev_dense_store(d, d.kept, own, at);
-        if (d.taken)
-            gpsh_dev_dense_store(d, d.taken, in, at);
-        return;
-    }
-    struct gpsh_dev_dense_data out;
+    struct gpsh_dev_dense_data out = {};
     GPSH_UNROLL
-    for (int j = 0; j < GPSH_DENSE_UNITS; j++) {
-        gpsh_dev_acc<4> acc = {};
-        gpsh_dev_unit<4> zero, one; // by value: a choice of two addresses is one in memory
-        GPSH_UNROLL
-        for (int i = 0; i < 4; i++) {
-            zero.w[i] = c.me ? in.units[j].w[i] : own.units[j].w[i];
-            one.w[i] = c.me ? own.units[j].w[i] : in.units[j].w[i];
-        }
-        bool has_zero = c.me ? d.brings : d.own != nullptr,
-             has_one = c.me ? d.own != nullptr : d.brings;
-        if (has_zero)
-            acc = gpsh_dev_fold_with(fold, acc, zero, true);
-        if (has_one)
-            acc = gpsh_dev_fold_with(fold, acc, one, !has_zero);
-        out.units[j] = has_zero || has_one ? gpsh_dev_folded(fold, acc) : gpsh_dev_unit<4>{};
-    }
-    gpsh_dev_dense_store(d, d.taken, out, at);
+    for (int j = 0; j < GPSH_DENSE_UNITS; j++)
+        if (d.brings && d.own.bytes)
+            out.units[j] = gpsh_dev_dense_pair(fold, c.me, own.units[j], in.units[j]);
+        else if (d.brings)
+            out.units[j] = gpsh_dev_dense_one(fold, in.units[j]);
+        else if (d.own.bytes)
+            out.units[j] = gpsh_dev_dense_one(fold, own.units[j]);
+    gpsh_dev_dense_store<WHOLE>(d.taken, out, at);
+}
+
+template <bool WHOLE>
+GPSH_DEV void gpsh_dev_dense_take(const struct gpsh_dev_coll &, const struct gpsh_dev_dense &d,
+                                  const gpsh_dev_fold_none &, unsigned at,
+                                  const struct gpsh_dev_dense_data &own,
+                                  const struct gpsh_dev_dense_data &in)
+{
+    gpsh_dev_dense_store<WHOLE>(d.kept, own, at);
+    gpsh_dev_dense_store<WHOLE>(d.taken, in, at);
 }
 
 // ---- The operation ----
 
 // A thread has several slots of a chunk. A lone one takes so many at a time that follow each other:
-// their loads are under way at once.
-template <int SLOTS, class Fold>
+// their loads are under way at once, of what is sent twice as many as of what comes.
+template <int SLOTS, bool WHOLE>
+GPSH_DEV void gpsh_dev_dense_send_all(const struct gpsh_dev_coll &c, const struct gpsh_dev_dense &d,
+                                      unsigned first)
+{
+    struct gpsh_dev_dense_data sent[SLOTS];
+    for (unsigned slot = c.lane; slot < d.slots; slot += SLOTS * c.lanes) {
+        unsigned unit = gpsh_dev_dense_unit_at(first + slot), at = gpsh_dev_dense_packet_at(slot);
+        GPSH_UNROLL
+        for (unsigned m = 0; m < SLOTS; m++)
+            gpsh_dev_dense_load<WHOLE>(&sent[m], d.sent, unit + 16 * m);
+        GPSH_UNROLL
+        for (unsigned m = 0; m < SLOTS; m++)
+            gpsh_dev_dense_send(d, c.epoch, at + 16 * m, sent[m]);
+    }
+}
+
+template <int SENDS, int SLOTS, bool WHOLE, class Fold>
 GPSH_DEV void gpsh_dev_dense_many(struct gpsh_dev_coll *c, const struct gpsh_dev_dense &d,
                                   const Fold &fold, unsigned first)
 {
-    static_assert(GPSH_DENSE_ROW % SLOTS == 0, "of one row");
+    static_assert(GPSH_DENSE_ROW % SENDS == 0 && SENDS % SLOTS == 0, "of one row");
     struct gpsh_dev_dense_data own[SLOTS], in[SLOTS];
-    const unsigned step = SLOTS * c->lanes;
-    for (unsigned slot = c->lane; slot < d.slots; slot += step) {
+    gpsh_dev_dense_send_all<SENDS, WHOLE>(*c, d, first);
+    for (unsigned slot = c->lane; slot < d.slots; slot += SLOTS * c->lanes) {
         unsigned unit = gpsh_dev_dense_unit_at(first + slot), at = gpsh_dev_dense_packet_at(slot);
         GPSH_UNROLL
         for (unsigned m = 0; m < SLOTS; m++)
-            gpsh_dev_dense_load(d, &own[m], d.sent, unit + 16 * m);
-        GPSH_UNROLL
-        for (unsigned m = 0; m < SLOTS; m++)
-            gpsh_dev_dense_send(d, c->epoch, at + 16 * m, own[m]);
-    }
-    for (unsigned slot = c->lane; slot < d.slots; slot += step) {
-        unsigned unit = gpsh_dev_dense_unit_at(first + slot), at = gpsh_dev_dense_packet_at(slot);
-        GPSH_UNROLL
-        for (unsigned m = 0; m < SLOTS; m++)
-            gpsh_dev_dense_load(d, &own[m], d.own, unit + 16 * m);
+            gpsh_dev_dense_load<WHOLE>(&own[m], d.own, unit + 16 * m);
         gpsh_dev_dense_await<SLOTS>(c, d, at, in);
         if (c->status)
             return;
         GPSH_UNROLL
         for (unsigned m = 0; m < SLOTS; m++)
-            gpsh_dev_dense_take(*c, d, fold, unit + 16 * m, own[m], in[m]);
+            gpsh_dev_dense_take<WHOLE>(*c, d, fold, unit + 16 * m, own[m], in[m]);
     }
 }
 
 // A thread has one slot of each chunk at most, and loads the next one's data while it waits.
-template <class Fold>
+template <bool WHOLE, class Fold>
 GPSH_DEV void gpsh_dev_dense_single(struct gpsh_dev_coll *c, const struct gpsh_dev_dense &d,
                                     const Fold &fold)
 {
     struct gpsh_dev_dense_data own, in, sent, next = {};
     const unsigned place = gpsh_dev_dense_packet_at(c->lane);
-    gpsh_dev_dense_load(d, &sent, d.sent, gpsh_dev_dense_unit_at(c->lane));
+    gpsh_dev_dense_load<WHOLE>(&sent, d.sent, gpsh_dev_dense_unit_at(c->lane));
     for (unsigned chunk = 0; chunk < d.chunks && !c->status; chunk++, c->epoch++) {
         unsigned slot = chunk * d.slots + c->lane;
         gpsh_dev_dense_send(d, c->epoch, place, sent);
         if (chunk + 1 < d.chunks)
-            gpsh_dev_dense_load(d, &next, d.sent, gpsh_dev_dense_unit_at(slot + d.slots));
+            gpsh_dev_dense_load<WHOLE>(&next, d.sent, gpsh_dev_dense_unit_at(slot + d.slots));
         own = sent;
-        if (d.own != d.sent)
-            gpsh_dev_dense_load(d, &own, d.own, gpsh_dev_dense_unit_at(slot));
+        if (d.own.at != d.sent.at)
+            gpsh_dev_dense_load<WHOLE>(&own, d.own, gpsh_dev_dense_unit_at(slot));
         gpsh_dev_dense_await<1>(c, d, place, &in);
         if (!c->status)
-            gpsh_dev_dense_take(*c, d, fold, gpsh_dev_dense_unit_at(slot), own, in);
+            gpsh_dev_dense_take<WHOLE>(*c, d, fold, gpsh_dev_dense_unit_at(slot), own, in);
         sent = next;
     }
 }
 
-template <int SLOTS, class Fold>
+// By all lanes. There is no barrier in it: threads may give up one by one.
+template <int WHO, bool WHOLE, class Fold>
 GPSH_DEV void gpsh_dev_dense_with(struct gpsh_dev_coll *c, const struct gpsh_dev_dense &d,
                                   const Fold &fold)
 {
-    if (SLOTS == 1 && c->lanes >= d.slots) {
-        gpsh_dev_dense_single(c, d, fold);
+    if (WHO == GPSH_DENSE_GRID && c->lanes >= d.slots) {
+        gpsh_dev_dense_single<WHOLE>(c, d, fold);
         return;
     }
+    constexpr bool alone = WHO == GPSH_DENSE_ALONE;
+    constexpr int slots = alone && GPUSHMEM_THREAD_LOADS >= 16 ? 2 : 1,
+                  sends = alone ? 2 * slots : 1;
     for (unsigned chunk = 0; chunk < d.chunks && !c->status; chunk++, c->epoch++)
-        gpsh_dev_dense_many<SLOTS>(c, d, fold, chunk * d.slots);
+        gpsh_dev_dense_many<sends, slots, WHOLE>(c, d, fold, chunk * d.slots);
 }
 
-// By all lanes. There is no barrier in it: threads may give up one by one.
-template <int SLOTS>
-GPSH_DEV void gpsh_dev_dense_run(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+// `folds`: what is here with what comes.
+template <int WHO, bool WHOLE, class Fold>
+GPSH_DEV void gpsh_dev_dense_run(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                 const Fold &fold, bool folds)
 {
-    constexpr int sum = GPUSHMEM_COLL_SUM;
     const uint64_t bytes = gpsh_dev_coll_bytes(op);
-    const unsigned chunks = gpushmem_coll_dense_chunks(bytes, c->stream),
-                   slots = gpushmem_coll_dense_chunk_slots(bytes, chunks);
-    const uint64_t last = c->epoch + chunks - 1;
-    if (c->lane >= slots) { // many threads: what they do not do is time for the others
-        c->epoch = last;
-        return;
-    }
-    const struct gpsh_dev_dense d = gpsh_dev_dense_of(*c, op, slots, chunks);
-    switch (op.fold == sum && d.folds ? +op.type : -1) {
-    case GPUSHMEM_COLL_FLOAT:
-        gpsh_dev_dense_with<SLOTS>(c, d, gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, sum>());
-        break;
-#if defined(GPSH_COLL_SUMS)
-    case GPUSHMEM_COLL_HALF:
-        gpsh_dev_dense_with<SLOTS>(c, d, gpsh_dev_fold_one<GPUSHMEM_COLL_HALF, sum>());
-        break;
-    case GPUSHMEM_COLL_BFLOAT16:
-        gpsh_dev_dense_with<SLOTS>(c, d, gpsh_dev_fold_one<GPUSHMEM_COLL_BFLOAT16, sum>());
-        break;
-#endif
-    default: gpsh_dev_dense_with<SLOTS>(c, d, gpsh_dev_fold_any{op.type, op.fold}); break;
-    }
-    c->epoch = last;
+    const unsigned chunks = gpushmem_coll_dense_chunks(bytes, c->stream);
+    if (c->lane >= gpushmem_coll_dense_chunk_slots(bytes, chunks))
+        return; // of many threads: what they do not do is time for the others
+    gpsh_dev_dense_with<WHO, WHOLE>(c, gpsh_dev_dense_of(*c, op, folds), fold);
+}
+
+// A function for each of these, so that none keeps in registers what another one needs. 0, or why
+// this thread gave up.
+template <int WHO, bool WHOLE, class Fold>
+GPSH_DEV_CALL int gpsh_dev_dense_by(struct gpsh_dev_coll c, struct gpushmem_coll_op op, Fold fold,
+                                    bool folds)
+{
+    gpsh_dev_dense_run<WHO, WHOLE>(&c, op, fold, folds);
+    return c.status;
+}
+
+GPSH_DEV bool gpsh_dev_dense_sums(const struct gpushmem_coll_op &op, int type)
+{
+    return op.fold == GPUSHMEM_COLL_SUM && op.type == type;
+}
+
+// Of kernels, by a lone thread: it has more of them under way, and folds other types than float as
+// it folds what lies in memory, where dest can take what comes.
+GPSH_DEV int gpsh_dev_dense_alone(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+    const gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM> sum;
+    const gpsh_dev_fold_any any = {op.type, op.fold};
+    const char *own = gpsh_dev_coll_source(op, c.me);
+    bool folds = gpsh_dev_coll_folds(op);
+    if (folds && gpsh_dev_dense_sums(op, GPUSHMEM_COLL_FLOAT))
+        return gpsh_dev_dense_by<GPSH_DENSE_ALONE, true>(c, op, sum, true);
+    if (folds && (gpsh_dev_coll_scans(op) || op.dest == own))
+        return gpsh_dev_dense_by<GPSH_DENSE_GROUP, true>(c, op, any, true);
+    int status = gpsh_dev_dense_by<GPSH_DENSE_ALONE, true>(c, op, gpsh_dev_fold_none(), false);
+    if (status || !folds)
+        return status;
+    struct gpsh_dev_fold_job job =
+        gpsh_dev_fold_all(c, own, (char *)op.dest, gpsh_dev_coll_bytes(op));
+    job.slots = job.dest;
+    gpsh_dev_coll_fold(c, op, job, 0, 1);
+    return 0;
+}
+
+template <int WHO>
+GPSH_DEV int gpsh_dev_dense_parts(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+    const gpsh_dev_fold_any any = {op.type, op.fold};
+    return gpsh_dev_coll_folds(op)
+               ? gpsh_dev_dense_by<WHO, false>(c, op, any, true)
+               : gpsh_dev_dense_by<WHO, false>(c, op, gpsh_dev_fold_none(), false);
+}
+
+// By a group of a kernel, or all blocks of a grid (WHO). 0, or why it gave up.
+template <int WHO>
+GPSH_DEV int gpsh_dev_dense_group(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+    const gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM> sum;
+    const gpsh_dev_fold_any any = {op.type, op.fold};
+    bool folds = gpsh_dev_coll_folds(op);
+    if (!gpsh_dev_dense_whole(op))
+        return gpsh_dev_dense_parts<WHO>(c, op);
+    if (WHO != GPSH_DENSE_GRID && c.lanes == 1)
+        return gpsh_dev_dense_alone(c, op);
+    if (!folds)
+        return gpsh_dev_dense_by<WHO, true>(c, op, gpsh_dev_fold_none(), false);
+    return gpsh_dev_dense_sums(op, GPUSHMEM_COLL_FLOAT)
+               ? gpsh_dev_dense_by<WHO, true>(c, op, sum, true)
+               : gpsh_dev_dense_by<WHO, true>(c, op, any, true);
 }
 
 // The operation's first number is one of which none after it has a low half of 0, for all members.
@@ -342,23 +444,13 @@ GPSH_DEV void gpsh_dev_dense_begin(struct gpsh_dev_coll *c, const struct gpushme
         gpsh_dev_coll_round(c);
 }
 
-// In kernels, by a group. A lone thread has more of them under way. 0, or why it gave up.
-GPSH_DEV_CALL int gpsh_dev_dense_group(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
-{
-    constexpr int alone = GPUSHMEM_THREAD_LOADS < 16 ? 2 : 4;
-    if (c.lanes == 1)
-        gpsh_dev_dense_run<alone>(&c, op);
-    else
-        gpsh_dev_dense_run<1>(&c, op);
-    return c.status;
-}
-
-// Blocks of two members. Kernels and grids.
+// Blocks of two members.
+template <int WHO>
 GPSH_DEV void gpsh_dev_coll_dense(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     gpsh_dev_dense_begin(c, op);
     if (!c->status)
-        c->status = gpsh_dev_dense_group(*c, op);
+        c->status = gpsh_dev_dense_group<WHO>(*c, op);
     c->epoch += gpushmem_coll_dense_chunks(gpsh_dev_coll_bytes(op), c->stream) - 1;
 }
 

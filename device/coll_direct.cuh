@@ -65,11 +65,61 @@ GPSH_DEV void gpsh_dev_coll_leave(struct gpsh_dev_coll *c)
     c->status = gpsh_dev_coll_left(*c);
 }
 
+#if defined(GPSH_COLL_SUMS)
+// Of the library's own kernels between two members: what is sent and what is kept side by side, and
+// read once if it is the same.
+template <int UNITS>
+GPSH_DEV void gpsh_dev_copy_pair_units(char *there, const char *sent, char *here, const char *own,
+                                       uint64_t at, uint64_t step)
+{
+    gpsh_dev_unit<4> out[UNITS], kept[UNITS];
+    GPSH_UNROLL
+    for (int k = 0; k < UNITS; k++)
+        kept[k] = out[k] = gpsh_dev_load_whole(sent + at + (unsigned)k * step);
+    if (here && own != sent) {
+        GPSH_UNROLL
+        for (int k = 0; k < UNITS; k++)
+            kept[k] = gpsh_dev_load_whole(own + at + (unsigned)k * step);
+    }
+    GPSH_UNROLL
+    for (int k = 0; k < UNITS; k++) {
+        gpsh_dev_store_whole(there + at + (unsigned)k * step, out[k]);
+        if (here)
+            gpsh_dev_store_whole(here + at + (unsigned)k * step, kept[k]);
+    }
+}
+
+// False: nothing was done, for a block that is not of whole units.
+GPSH_DEV bool gpsh_dev_copy_pair(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+    const int other = 1 - c.me;
+    const uint64_t bytes = gpsh_dev_coll_message(op, c.me, other), lanes = c.lanes;
+    if (c.n != 2 || !bytes || op.kind == GPUSHMEM_COLL_COLLECT || gpsh_dev_coll_strided(op))
+        return false;
+    char *here = gpsh_dev_coll_dest(op, c.me);
+    char *there = gpsh_dev_coll_there(c, here, other);
+    const char *sent = gpsh_dev_coll_source(op, other), *own = gpsh_dev_coll_source(op, c.me);
+    if (!there || ((uintptr_t)here | (uintptr_t)sent | (uintptr_t)own | bytes) & 15)
+        return false;
+    here = here == own ? nullptr : here;
+    uint64_t unit = c.lane;
+    for (; unit + (GPSH_COLL_LOADS - 1) * lanes < bytes / 16; unit += GPSH_COLL_LOADS * lanes)
+        gpsh_dev_copy_pair_units<GPSH_COLL_LOADS>(there, sent, here, own, 16 * unit, 16 * lanes);
+    for (; unit < bytes / 16; unit += lanes)
+        gpsh_dev_copy_pair_units<1>(there, sent, here, own, 16 * unit, 0);
+    return true;
+}
+#endif
+
 // Each member pushes its blocks, beginning with the next one's. `base`: where this PE's block goes
 // in dest.
 GPSH_DEV void gpsh_dev_copy_push(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
                                  char *base)
 {
+#if defined(GPSH_COLL_SUMS)
+    if (gpsh_dev_copy_pair(*c, op))
+        return;
+#endif
     for (int k = 1; k < c->n; k++) {
         int to = c->me + k < c->n ? c->me + k : c->me + k - c->n;
         char *there = gpsh_dev_coll_there(*c, base, to);
@@ -165,18 +215,15 @@ GPSH_DEV struct gpsh_dev_slice gpsh_dev_slice_of(uint64_t bytes, unsigned part, 
 }
 
 // reducescatter pulls this PE's block from all. Of a reduce the owner of a slice pulls it from all,
-// folds it and pushes it to all: the only one to touch it, so dest may be source. Two members whose
-// dest is not source pull and fold all of it. In a scan the owner pushes to each its prefix.
+// folds it and pushes it to all: the only one to touch it, so dest may be source, and half of what
+// crosses a link are stores, which are quicker. In a scan the owner pushes to each its prefix.
 GPSH_DEV struct gpsh_dev_fold_job gpsh_dev_fold_plan(const struct gpsh_dev_coll &c,
                                                      const struct gpushmem_coll_op &op)
 {
     uint64_t bytes = gpsh_dev_coll_bytes(op);
     struct gpsh_dev_fold_job job =
         gpsh_dev_fold_all(c, gpsh_dev_coll_source(op, c.me), (char *)op.dest, bytes);
-    bool whole = op.kind == GPUSHMEM_COLL_REDUCESCATTER ||
-                 (op.kind == GPUSHMEM_COLL_REDUCE && c.n == 2 && op.dest != op.source &&
-                  c.flags & GPUSHMEM_DEV_TEAM_DIRECT);
-    if (whole)
+    if (op.kind == GPUSHMEM_COLL_REDUCESCATTER)
         return job;
     struct gpsh_dev_slice slice = gpsh_dev_slice_of(bytes, (unsigned)c.me, (unsigned)c.n);
     job.source += slice.first;
@@ -195,90 +242,6 @@ GPSH_DEV void gpsh_dev_fold_direct(struct gpsh_dev_coll *c, const struct gpushme
         return;
     gpsh_dev_coll_fold(*c, op, gpsh_dev_fold_plan(*c, op), c->lane, c->lanes);
     gpsh_dev_coll_leave(c);
-}
-
-// ---- A reduce of two members, pushed ----
-
-// Of a part, for which a flag says that it has come. The fence before the flag takes some
-// microseconds of a busy link, so pieces are long; but what is folded last is not hidden.
-GPSH_DEV uint64_t gpsh_dev_push_piece(uint64_t bytes)
-{
-    uint64_t piece = (bytes / GPUSHMEM_COLL_PUSH_PIECES + 4095) & ~(uint64_t)4095;
-    return piece < GPUSHMEM_COLL_PUSH_LEAST  ? +GPUSHMEM_COLL_PUSH_LEAST
-           : piece > GPUSHMEM_COLL_PUSH_MOST ? +GPUSHMEM_COLL_PUSH_MOST
-                                             : piece;
-}
-
-// Each pushes its vector into the other's dest piece by piece, and folds into it what has come:
-// stores both ways are quicker than loads both ways (360 against 334 GB/s on H200), and dest is
-// memory enough. dest is not source. Nobody reads another's memory, so there are no exit flags.
-struct gpsh_dev_push {
-    const char *source;
-    char *dest;
-    uint64_t bytes, piece; // the last piece may be shorter
-    uint64_t *progress;    // what the pushing block tells and the folding one awaits
-};
-
-GPSH_DEV struct gpsh_dev_push gpsh_dev_push_of(const struct gpsh_dev_coll &c,
-                                               const struct gpushmem_coll_op &op, unsigned number,
-                                               unsigned parts, int teller)
-{
-    struct gpsh_dev_slice part = gpsh_dev_slice_of(gpsh_dev_coll_bytes(op), number, parts);
-    struct gpsh_dev_coll pusher = c;
-    pusher.block = number;
-    return {(const char *)op.source + part.first, (char *)op.dest + part.first, part.bytes,
-            gpsh_dev_push_piece(part.bytes),
-            gpsh_dev_coll_flag(pusher, GPUSHMEM_COLL_PROGRESS, teller)};
-}
-
-GPSH_DEV uint64_t gpsh_dev_push_bytes(const struct gpsh_dev_push &push, uint64_t at)
-{
-    return push.bytes - at < push.piece ? push.bytes - at : push.piece;
-}
-
-GPSH_DEV void gpsh_dev_push_send(struct gpsh_dev_coll *c, const struct gpsh_dev_push &push,
-                                 uint64_t i)
-{
-    uint64_t at = i * push.piece;
-    gpsh_dev_coll_copy(gpsh_dev_coll_there(*c, push.dest + at, 1 - c->me), push.source + at,
-                       gpsh_dev_push_bytes(push, at), c->group.rank, c->group.size);
-    gpsh_dev_group_sync(c->group);
-    if (c->group.rank == 0) {
-        gpsh_dev_fence_sys();
-        gpsh_dev_coll_store(*c, push.progress, c->epoch << 20 | (i + 1), 1 - c->me);
-    }
-}
-
-GPSH_DEV void gpsh_dev_push_take(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
-                                 const struct gpsh_dev_push &push, uint64_t i)
-{
-    uint64_t at = i * push.piece;
-    gpsh_dev_coll_await(c, push.progress, c->epoch << 20 | (i + 1)); // each thread: it acquires
-    struct gpsh_dev_fold_job job =
-        gpsh_dev_fold_all(*c, push.source + at, push.dest + at, gpsh_dev_push_bytes(push, at));
-    job.slots = push.dest + at;
-    if (!c->status)
-        gpsh_dev_coll_fold(*c, op, job, c->group.rank, c->group.size);
-}
-
-// The first half of the blocks pushes and the second folds, so that the links do not rest while
-// there is something to fold. A lone block does both.
-GPSH_DEV void gpsh_dev_fold_push(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
-{
-    unsigned parts = c->blocks < 2 ? 1 : c->blocks / 2, number = c->block % parts;
-    bool pushes = c->block < parts, folds = c->blocks < 2 || c->block / parts == 1;
-    struct gpsh_dev_push mine = gpsh_dev_push_of(*c, op, number, parts, c->me);
-    struct gpsh_dev_push theirs = gpsh_dev_push_of(*c, op, number, parts, 1 - c->me);
-    uint64_t pieces = (mine.bytes + mine.piece - 1) / mine.piece;
-    gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
-    if (c->status)
-        return;
-    for (uint64_t i = 0; i <= pieces; i++) {
-        if (pushes && i < pieces)
-            gpsh_dev_push_send(c, mine, i);
-        if (folds && i > 0)
-            gpsh_dev_push_take(c, op, theirs, i - 1);
-    }
 }
 
 // ---- Members behind a NIC ----

@@ -71,7 +71,7 @@ GPSH_DEV void gpsh_dev_grid_work(struct gpsh_dev_coll *c, const struct gpushmem_
     } else {
         switch (gpsh_dev_grid_way(*c, op)) {
         case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); break;
-        case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense(c, op); break;
+        case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense<GPSH_DENSE_GRID>(c, op); break;
         case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); break;
         default: gpsh_dev_coll_direct(c, op); break;
         }

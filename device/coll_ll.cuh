@@ -13,11 +13,6 @@
 
 enum { GPSH_LL_UNIT = 8 };
 
-// Largest block that kernels send in packets: a lone thread polls 16 bytes for 8 of data.
-#if !defined(GPUSHMEM_COLL_PACKET_BYTES)
-#define GPUSHMEM_COLL_PACKET_BYTES 512
-#endif
-
 GPSH_DEV struct gpsh_dev_packet gpsh_dev_ll_pack(const gpsh_dev_unit<2> &unit, uint32_t flag)
 {
     return {unit.w[0] | (uint64_t)flag << 32, unit.w[1] | (uint64_t)flag << 32};

@@ -85,9 +85,8 @@ enum {
 // a thread or a warp can take so go another way on all members, whatever their scopes.
 GPSH_DEV bool gpsh_dev_coll_may_be_small(unsigned size, const struct gpushmem_coll_op &op)
 {
-    const unsigned most = size < GPUSHMEM_COLL_PACKET_BYTES / GPSH_LL_UNIT
-                              ? size * GPSH_LL_UNIT
-                              : GPUSHMEM_COLL_PACKET_BYTES;
+    const unsigned all = GPUSHMEM_COLL_KERNEL_PACKETS_OF_TWO,
+                   most = size < all / GPSH_LL_UNIT ? size * GPSH_LL_UNIT : all;
     return op.n - 1 < most && gpsh_dev_coll_bytes(op) <= most && op.kind != GPUSHMEM_COLL_COLLECT &&
            op.kind != GPUSHMEM_COLL_ALLTOALLS && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
 }
@@ -97,8 +96,8 @@ GPSH_DEV bool gpsh_dev_coll_may_be_dense(const struct gpushmem_coll_op &op)
 {
     const unsigned most = GPSH_DENSE_KERNEL_MOST;
     uint64_t bytes = gpsh_dev_coll_bytes(op);
-    bool packets =
-        bytes <= GPUSHMEM_COLL_PACKET_BYTES && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
+    bool packets = bytes <= GPUSHMEM_COLL_KERNEL_PACKETS_OF_TWO &&
+                   !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
     return op.n - 1 < most && bytes <= most && !packets && op.kind != GPUSHMEM_COLL_COLLECT &&
            op.kind != GPUSHMEM_COLL_ALLTOALLS;
 }
@@ -240,7 +239,7 @@ GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_de
     if (status)
         return status;
     if (dense) {
-        c->status = gpsh_dev_dense_group(*c, op);
+        c->status = gpsh_dev_dense_group<GPSH_DENSE_GROUP>(*c, op);
         c->epoch += chunks - 1;
     } else {
         gpsh_dev_small_exchange(c, gpushmem_coll_ll_at(c->room, false), away, &small);

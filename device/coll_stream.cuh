@@ -119,14 +119,45 @@ gpsh_dev_stream_few(const struct gpushmem_dev &dev, const struct gpushmem_dev_te
     gpsh_dev_stream_coll_end(&c);
 }
 
+// Copies and the sums of gradients in place.
+GPSH_DEV void gpsh_dev_stream_dense_do(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    constexpr int sum = GPUSHMEM_COLL_SUM;
+    const gpsh_dev_fold_any any = {op.type, op.fold};
+    if (!gpsh_dev_dense_whole(op)) {
+        c->status = gpsh_dev_dense_parts<GPSH_DENSE_GRID>(*c, op);
+        return;
+    }
+    switch (!gpsh_dev_coll_folds(op) ? -1 : op.fold == sum ? +op.type : -2) {
+    case -1: gpsh_dev_dense_run<GPSH_DENSE_GRID, true>(c, op, gpsh_dev_fold_none(), false); break;
+    case GPUSHMEM_COLL_FLOAT:
+        gpsh_dev_dense_run<GPSH_DENSE_GRID, true>(
+            c, op, gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, sum>(), true);
+        break;
+#if defined(GPSH_COLL_SUMS)
+    case GPUSHMEM_COLL_HALF:
+        gpsh_dev_dense_run<GPSH_DENSE_GRID, true>(
+            c, op, gpsh_dev_fold_one<GPUSHMEM_COLL_HALF, sum>(), true);
+        break;
+    case GPUSHMEM_COLL_BFLOAT16:
+        gpsh_dev_dense_run<GPSH_DENSE_GRID, true>(
+            c, op, gpsh_dev_fold_one<GPUSHMEM_COLL_BFLOAT16, sum>(), true);
+        break;
+#endif
+    default: c->status = gpsh_dev_dense_by<GPSH_DENSE_GRID, true>(*c, op, any, true); break;
+    }
+}
+
 GPSH_DEV void gpsh_dev_stream_dense(const struct gpushmem_dev &dev,
                                     const struct gpushmem_dev_team &team,
                                     const struct gpushmem_coll_op &op)
 {
     struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
     gpsh_dev_dense_begin(&c, op);
+    const uint64_t last = c.epoch + gpushmem_coll_dense_chunks(gpsh_dev_coll_bytes(op), true) - 1;
     if (!c.status)
-        gpsh_dev_dense_run<1>(&c, op);
+        gpsh_dev_stream_dense_do(&c, op);
+    c.epoch = last;
     gpsh_dev_stream_coll_end(&c);
 }
 
@@ -137,8 +168,6 @@ GPSH_DEV void gpsh_dev_stream_large(const struct gpushmem_dev &dev,
     struct gpsh_dev_coll c = gpsh_dev_stream_coll_begin(dev, team);
     if (c.n == 1)
         gpsh_dev_coll_alone(c, op);
-    else if (op.way == GPUSHMEM_COLL_PUSH)
-        gpsh_dev_fold_push(&c, op);
     else if (op.way == GPUSHMEM_COLL_ROUNDS)
         gpsh_dev_coll_rounds(&c, op);
     else

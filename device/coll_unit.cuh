@@ -90,6 +90,16 @@ GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole(const char *from)
     uint4 all = __ldcg((const uint4 *)from);
     return {{all.x, all.y, all.z, all.w}};
 }
+// The same, begun where it stands: a compiler moves the other to where its value is needed, behind
+// a wait that it was to overlap.
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole_ahead(const char *from)
+{
+    gpsh_dev_unit<4> unit;
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(unit.w[0]), "=r"(unit.w[1]), "=r"(unit.w[2]), "=r"(unit.w[3])
+                 : "l"(from));
+    return unit;
+}
 GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
 {
     *(uint4 *)to = make_uint4(unit.w[0], unit.w[1], unit.w[2], unit.w[3]);
@@ -146,6 +156,10 @@ GPSH_DEV void gpsh_dev_store_unit(char *to, const gpsh_dev_unit<WORDS> &unit, ui
 GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole(const char *from)
 {
     return gpsh_dev_load_unit<4>(from, 16);
+}
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole_ahead(const char *from)
+{
+    return gpsh_dev_load_whole(from);
 }
 GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
 {

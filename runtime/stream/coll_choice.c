@@ -31,7 +31,6 @@ enum is {
     PACKETS = 1 << 13,     // fits packets, by the setting or the constant
     HALVES = 1 << 14,      // fits packets as two operations
     STAGES = 1 << 15,      // fits staging memory
-    PUSHES = 1 << 16,      // two members, dest apart, and its pieces can be counted
     COPIES = 1 << 17,      // at least as large as the setting says
     FITS_WORDS = GPSH_COLL_FITS_WORDS,
     FITS_DOUBLING = GPSH_COLL_FITS_DOUBLING,
@@ -86,14 +85,13 @@ static const struct rule {
     {STREAM, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
     {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
     // benchmarks.md, two H200 by NVLink, in a graph: a reduce of 64 KiB takes 3.9 us in packets and
-    // 4.4 in dense ones, of 4 MiB 23 in those and 29 by a push, of 16 MiB 83 and 75; a gather of
-    // twice 2 MiB 15.9 and 15.5 by stores. Copy engines take over where gathers of 16 and 64 MiB
-    // had gone by stores.
+    // 4.4 in dense ones, of 1 MiB 9.5 in those and 11.7 by loads and stores, of 4 MiB 26.6 and
+    // 21.7; a gather of twice 512 KiB 6.9 and 9.1, of twice 2 MiB 15.6 and 13.5. Copy engines leave
+    // multiprocessors to others; of an alltoall of twice 8 MiB they took 37 us, stores 32.
     {STREAM, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
     {STREAM, GPUSHMEM_COLL_DENSE, 0xffff, DENSE, 0, 0},
     {STREAM, GPUSHMEM_COLL_TWO, KIND(REDUCE) | KIND(BROADCAST), HALVES, 0, 0},
-    {STREAM, GPUSHMEM_COLL_PUSH, KIND(REDUCE), PUSHES, 0, 0},
-    {STREAM, GPUSHMEM_COLL_COPY, SPREADS | KIND(ALLTOALL), COPIES, 0, 0},
+    {STREAM, GPUSHMEM_COLL_COPY, SPREADS, COPIES, 0, 0},
     {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
 
     // These rows are those of gpsh_dev_coll_way (device/coll.cuh), which has them compiled in.
@@ -113,17 +111,15 @@ enum {
     PIECES_COUNTED = (1 << 20) - 2, // in a flag's 20 bits
     GATHERED = 16 << 10,            // a hop of 2 us at 8 GB/s
     THREADS = 512,
-    SHARE = 16 << 10,          // of one block, in a microsecond or two
-    LARGE = 32 << 20,          // 32 blocks fill the links from one side, 64 where both sides send
-    KERNEL_PACKET_BYTES = 512, // GPUSHMEM_COLL_PACKET_BYTES of kernels
-    KERNEL_DENSE = 64 << 10,   // GPSH_DENSE_KERNEL_MOST
+    SHARE = 16 << 10,        // of one block, in a microsecond or two
+    LARGE = 2 << 20,         // from there 64 blocks, which fill the links where both sides send
+    KERNEL_DENSE = 64 << 10, // GPSH_DENSE_KERNEL_MOST
     DENSE_THREADS = 256,
-    DENSE_COPIES = 4, // what is not folded goes by stores from a fourth of the limit on
 };
 
 #define STANDARD                                                                                   \
     {                                                                                              \
-        192 << 10, 4 << 20, 64 << 20, 64, 1, 0                                                     \
+        192 << 10, 1 << 20, 64 << 20, 64, 1, 0                                                     \
     }
 static const struct gpsh_coll_limits standard = STANDARD;
 struct gpsh_coll_limits gpsh_coll_limits = STANDARD;
@@ -308,25 +304,15 @@ void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_d
     two[1].source = two[0].dest;
 }
 
-// A block counts the pieces of its part. Half of the blocks fold.
-static bool can_push(uint64_t bytes, int n, unsigned blocks)
-{
-    const uint64_t most = (uint64_t)PIECES_COUNTED * GPUSHMEM_COLL_PUSH_MOST;
-    return n == 2 && bytes / (blocks < 2 ? 1 : blocks / 2) <= most;
-}
-
 static unsigned of_mapped(const struct gpushmem_coll_op *op, uint64_t bytes,
-                          const struct gpushmem_dev_team *team, bool apart, unsigned blocks,
+                          const struct gpushmem_dev_team *team,
                           const struct gpsh_coll_limits *limits)
 {
     const int n = team->n;
-    bool folds = op->kind >= GPUSHMEM_COLL_REDUCE;
-    uint64_t most = folds ? limits->dense : limits->dense / DENSE_COPIES;
-    bool dense = gpushmem_coll_may_be_dense(op->kind, n, team->flags) && bytes <= most &&
+    bool dense = gpushmem_coll_may_be_dense(op->kind, n, team->flags) && bytes <= limits->dense &&
                  bytes <= GPUSHMEM_COLL_DENSE_MOST;
     return (fits_packets(op, bytes, n, limits) ? PACKETS : 0u) | (dense ? DENSE : 0u) |
            (fits_twice(op, n, limits) ? HALVES : 0u) |
-           (apart && can_push(bytes, n, blocks) ? PUSHES : 0u) |
            (limits->copies && bytes >= limits->copies ? COPIES : 0u);
 }
 
@@ -377,10 +363,9 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
 {
     uint64_t bytes = op->n * op->width, at_once = bytes;
     const int n = team->n;
-    const unsigned pushing = at_most((bytes + SHARE - 1) / SHARE, limits->blocks);
     bool by_nics = n > 1 && !(team->flags & GPUSHMEM_DEV_TEAM_DIRECT);
-    unsigned is = by_nics ? of_nodes(op, bytes, n, nodes, limits)
-                          : of_mapped(op, bytes, team, apart, pushing, limits);
+    unsigned is =
+        by_nics ? of_nodes(op, bytes, n, nodes, limits) : of_mapped(op, bytes, team, limits);
     if (is & NODES && !apart) {
         uint64_t segment = gpsh_coll_segment(op, n, nodes) * op->width;
         at_once = bytes < segment ? bytes : segment;
@@ -393,7 +378,6 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     case GPUSHMEM_COLL_LL: return in_packets(way, bytes);
     case GPUSHMEM_COLL_TWO: return in_packets(way, part_of(op, n) * op->width);
     case GPUSHMEM_COLL_DENSE: return in_dense(bytes, limits->blocks);
-    case GPUSHMEM_COLL_PUSH: return (struct gpsh_coll_choice){way, pushing, THREADS};
     case GPUSHMEM_COLL_NODES:
         return (struct gpsh_coll_choice){
             way, blocks_by_nodes(op, bytes, n, nodes->n, limits->blocks), THREADS};
@@ -408,7 +392,8 @@ int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, unsigned f
     uint64_t bytes = op->n * op->width;
     unsigned is = flags & GPUSHMEM_DEV_TEAM_DIRECT ? 0u : BEHIND_NICS;
     is |= gpushmem_coll_in_rounds(op->kind, bytes, n, stream) ? SHORT : 0u;
-    bool packets = bytes <= gpushmem_coll_ll_most(n, stream) && bytes <= KERNEL_PACKET_BYTES &&
+    bool packets = bytes <= gpushmem_coll_ll_most(n, stream) &&
+                   bytes <= gpushmem_coll_kernel_packets(op->kind, n, flags) &&
                    !gpushmem_coll_is_wide(op->kind, op->type, op->fold);
     bool dense = gpushmem_coll_may_be_dense(op->kind, n, flags) && bytes <= KERNEL_DENSE;
     is |= (packets ? PACKETS : 0u) | (dense ? DENSE : 0u);
@@ -419,8 +404,8 @@ int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, unsigned f
 
 const char *gpsh_coll_way_name(int way)
 {
-    static const char *const names[] = {"flags",  "packets", "staged", "direct", "push", "copies",
-                                        "rounds", "twice",   "nodes",  "keep",   "dense"};
+    static const char *const names[] = {"flags",  "packets", "staged", "direct", "dense",
+                                        "copies", "rounds",  "twice",  "nodes",  "keep"};
     return names[way];
 }
 

@@ -5,26 +5,6 @@
 
 static const struct gpsh_device_nodes one_node;
 
-static int way_of(uint64_t bytes, unsigned blocks)
-{
-    const struct gpsh_coll_limits limits = {192 << 10, 0, 8 << 20, blocks, 1, 0};
-    const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
-    const struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_REDUCE, .n = bytes, .width = 1};
-    return gpsh_coll_choose(&op, &team, &one_node, true, &limits).way;
-}
-
-// A block numbers the pieces that it pushes, of at most 256 KiB, in 20 bits; of two blocks one
-// folds.
-Test(coll_choice, gpsh_coll_choose__more_pieces_than_a_flag_counts__is_direct)
-{
-    const uint64_t most = ((uint64_t)1 << 20) * GPUSHMEM_COLL_PUSH_MOST;
-    cr_expect_eq(way_of(most / 2, 1), GPUSHMEM_COLL_PUSH);
-    cr_expect_eq(way_of(most, 1), GPUSHMEM_COLL_DIRECT);
-    cr_expect_eq(way_of(most, 2), GPUSHMEM_COLL_DIRECT);
-    cr_expect_eq(way_of(most, 4), GPUSHMEM_COLL_PUSH);
-    cr_expect_eq(way_of(2 * most, 4), GPUSHMEM_COLL_DIRECT);
-}
-
 static struct gpushmem_coll_op reduce_of(uint64_t n, uint32_t width)
 {
     return (struct gpushmem_coll_op){.kind = GPUSHMEM_COLL_REDUCE, .n = n, .width = width};
@@ -41,8 +21,8 @@ Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
     } rows[] = {{192 << 8, GPUSHMEM_COLL_LL},
                 {(192 << 8) + 2, GPUSHMEM_COLL_TWO},
                 {192 << 9, GPUSHMEM_COLL_TWO},
-                {(192 << 8) + 1, GPUSHMEM_COLL_PUSH}, // two parts would not be alike
-                {(192 << 9) + 2, GPUSHMEM_COLL_PUSH}};
+                {(192 << 8) + 1, GPUSHMEM_COLL_DIRECT}, // two parts would not be alike
+                {(192 << 9) + 2, GPUSHMEM_COLL_DIRECT}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct gpushmem_coll_op op = reduce_of(rows[i].n, 4);
         cr_expect_eq(gpsh_coll_choose(&op, &team, &one_node, true, &limits).way, rows[i].way,
@@ -68,8 +48,8 @@ Test(coll_choice, gpsh_coll_choose__two_members_with_room__send_dense_packets)
         {2, streams | 2u << shift, (192 << 10) + 4, GPUSHMEM_COLL_DENSE, 17, 256},
         {2, streams | 2u << shift, 384 << 10, GPUSHMEM_COLL_DENSE, 32, 256},
         {2, streams | 2u << shift, 4 << 20, GPUSHMEM_COLL_DENSE, 32, 256},
-        {2, streams | 2u << shift, (4 << 20) + 4, GPUSHMEM_COLL_PUSH, 64, 512},
-        {2, streams | 3u << shift, 400 << 10, GPUSHMEM_COLL_PUSH, 25, 512}, // no memory for them
+        {2, streams | 2u << shift, (4 << 20) + 4, GPUSHMEM_COLL_DIRECT, 64, 512},
+        {2, streams | 3u << shift, 400 << 10, GPUSHMEM_COLL_DIRECT, 25, 512}, // no memory for them
         {3, streams | 3u << shift, 400 << 10, GPUSHMEM_COLL_DIRECT, 25, 512},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -322,12 +302,12 @@ Test(coll_choice, gpsh_coll_limits_read__each_word__sets_its_own_limit_alone)
 {
     const char *words[] = {"packets=1K", "dense=3K", "copies=2K", "blocks=3", "nodes=0", "round=1"};
     const char *read[] = {
-        "packets=1024,dense=4194304,copies=67108864,blocks=64,nodes=1,round=0",
+        "packets=1024,dense=1048576,copies=67108864,blocks=64,nodes=1,round=0",
         "packets=196608,dense=3072,copies=67108864,blocks=64,nodes=1,round=0",
-        "packets=196608,dense=4194304,copies=2048,blocks=64,nodes=1,round=0",
-        "packets=196608,dense=4194304,copies=67108864,blocks=3,nodes=1,round=0",
-        "packets=196608,dense=4194304,copies=67108864,blocks=64,nodes=0,round=0",
-        "packets=196608,dense=4194304,copies=67108864,blocks=64,nodes=1,round=1",
+        "packets=196608,dense=1048576,copies=2048,blocks=64,nodes=1,round=0",
+        "packets=196608,dense=1048576,copies=67108864,blocks=3,nodes=1,round=0",
+        "packets=196608,dense=1048576,copies=67108864,blocks=64,nodes=0,round=0",
+        "packets=196608,dense=1048576,copies=67108864,blocks=64,nodes=1,round=1",
     };
     char text[128];
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

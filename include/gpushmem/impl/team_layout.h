@@ -133,8 +133,9 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_LL = 1,
     GPUSHMEM_COLL_STAGED = 2,
     GPUSHMEM_COLL_DIRECT = 3, // loads of the members' sources, stores to their dests
-    GPUSHMEM_COLL_PUSH = 4,   // reduce of two members: stores to the other's dest, folded there
-    GPUSHMEM_COLL_COPY = 5,   // copy engines between two kernels with the flags
+    // of two members: packets of 12 bytes of data (device/coll_dense.cuh)
+    GPUSHMEM_COLL_DENSE = 4,
+    GPUSHMEM_COLL_COPY = 5, // copy engines between two kernels with the flags
     // of members behind NICs: rounds of dissemination, in which blocks are gathered
     GPUSHMEM_COLL_ROUNDS = 6,
     // two operations in packets: the host's, kernels never see it (stream/coll_choice.h)
@@ -143,8 +144,6 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_NODES = 8,
     // before a reduce in place by nodes: copies of what it will overwrite, in a kernel of its own
     GPUSHMEM_COLL_KEEP = 9,
-    // of two members: packets of 12 bytes of data (device/coll_dense.cuh)
-    GPUSHMEM_COLL_DENSE = 10,
 };
 
 // One collective operation, the same on all members but for dest and source of other memory than
@@ -167,7 +166,7 @@ struct gpushmem_coll_op {
 enum gpushmem_coll_flag {
     GPUSHMEM_COLL_ENTRY = 0,    // its source is ready, its dest may be written
     GPUSHMEM_COLL_EXIT = 1,     // its stores are there, and it no longer reads
-    GPUSHMEM_COLL_PROGRESS = 2, // how many pieces of its push have arrived
+    GPUSHMEM_COLL_PROGRESS = 2, // how many pieces it has read, or sent
     GPUSHMEM_COLL_COUNT = 3,    // collect: how many elements it brings
 };
 
@@ -210,12 +209,12 @@ enum {
     GPUSHMEM_COLL_DENSE_ROW = 32,       // slots that lie together,
     GPUSHMEM_COLL_DENSE_TILE = 32 * 48, // and bytes of data in them
     GPUSHMEM_COLL_STREAM_SLOTS = 16 * 512,
-    GPUSHMEM_COLL_KERNEL_SLOTS = 512,
-    GPUSHMEM_COLL_DENSE_MOST = 1 << 30, // bytes of a block: its slots are counted in 32 bits
-    // A push has about as many pieces of so many bytes each: then a flag says that one is there.
-    GPUSHMEM_COLL_PUSH_PIECES = 8,
-    GPUSHMEM_COLL_PUSH_LEAST = 32 << 10,
-    GPUSHMEM_COLL_PUSH_MOST = 256 << 10,
+    GPUSHMEM_COLL_KERNEL_SLOTS = 43 * 32, // 64 KiB of data
+    GPUSHMEM_COLL_DENSE_MOST = 1 << 30,   // bytes of a block: its slots are counted in 32 bits
+    // Largest block that kernels send in packets of 8 bytes of data; and where there are dense
+    // ones, a unit for each thread of a warp.
+    GPUSHMEM_COLL_KERNEL_PACKETS = 512,
+    GPUSHMEM_COLL_KERNEL_PACKETS_OF_TWO = 256,
     GPUSHMEM_COLL_FLAG_WORDS = 4, // per block and member: enum gpushmem_coll_flag
     // Blocks of an operation by nodes, at most: the flags of the others count on the way back.
     GPUSHMEM_COLL_NODE_BLOCKS = GPUSHMEM_COLL_STREAM_BLOCKS / 2,
@@ -411,6 +410,12 @@ GPUSHMEM_HOST_DEVICE bool gpushmem_coll_may_be_dense(int32_t kind, int32_t n, ui
 {
     return n == 2 && gpushmem_coll_has_dense(flags) && kind != GPUSHMEM_COLL_COLLECT &&
            kind != GPUSHMEM_COLL_ALLTOALLS;
+}
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_kernel_packets(int32_t kind, int32_t n, uint32_t flags)
+{
+    return gpushmem_coll_may_be_dense(kind, n, flags) ? +GPUSHMEM_COLL_KERNEL_PACKETS_OF_TWO
+                                                      : +GPUSHMEM_COLL_KERNEL_PACKETS;
 }
 
 // ---- Blocks of an operation ----
