@@ -19,6 +19,7 @@ endfunction()
 function(gpushmem_compile_together name regex)
   get_property(sources GLOBAL PROPERTY GPUSHMEM_TOGETHER)
   set(left ${sources})
+  list(REMOVE_DUPLICATES sources) # of programs that are made of the same ones with other options
   list(FILTER sources INCLUDE REGEX ${regex})
   list(FILTER left EXCLUDE REGEX ${regex})
   set_property(GLOBAL PROPERTY GPUSHMEM_TOGETHER "${left}")

@@ -180,10 +180,14 @@ promises() {
         [ -x "$bin/device_$program$suffix" ] || continue
         check "device_$program$suffix, 1 PE on each node" with "$nodes" 1 GPUSHMEM_CONTEXTS=2 "$bin/device_$program$suffix"
     done
-    if [ -x "$bin/device_order$suffix" ]; then # through rings where a NIC has no such queues: the log says so
-        check "kernels that post themselves" with "$nodes" 1 GPUSHMEM_DEVICE_POST=nic GPUSHMEM_LOG_LEVEL=info \
-            "$bin/device_order$suffix"
-    fi
+    for program in rma amo order; do # through rings where a NIC has no such queues: the log says so, and who rings
+        program=device_$program${suffix:+_posts}$suffix
+        [ -x "$bin/$program" ] || continue
+        check "kernels that post themselves, $program" with "$nodes" 1 GPUSHMEM_DEVICE_POST=nic GPUSHMEM_LOG_LEVEL=info \
+            "$bin/$program"
+        [ -n "$quick" ] || check "kernels that post themselves, the host rings, $program" with "$nodes" 1 \
+            GPUSHMEM_DEVICE_POST=nic GPUSHMEM_TEST_DEVICE_DOORBELL=host "$bin/$program"
+    done
     if [ -z "$quick" ]; then
         check "staged through host memory" with "$nodes" 1 GPUSHMEM_GPUDIRECT=never "$bin/multi_amo"
         check "two rails" with "$nodes" 1 GPUSHMEM_VERBS_RAILS=2 "$bin/multi_amo"
