@@ -22,5 +22,7 @@ bool gpsh_ofi_serve(struct gpsh_ofi *ofi, struct ofi_flow **pushed);
 // reached while its program computes, and asks PEs that are silent whether they are there.
 int gpsh_ofi_thread_start(struct gpsh_ofi *ofi);
 void gpsh_ofi_thread_stop(struct gpsh_ofi *ofi);
+// Something of that flow is under way from now on. By the channel's owner, after `posted` says so.
+void gpsh_ofi_watch(struct ofi_flow *flow);
 
 #endif

@@ -389,7 +389,8 @@ static void complete(struct ofi_flow *flow, int status)
         gpsh_ofi_copy(channel->ofi, slot->flags, slot->result, &slot->value, slot->width);
     free(slot->captured);
     slot->captured = NULL;
-    gpsh_count_add(&flow->pub->completed, 1);
+    // After what was posted before: the thread tells by both whether anything is under way.
+    __atomic_store_n(&flow->pub->completed, flow->pub->completed + 1, __ATOMIC_RELEASE);
     channel->base.pending--;
     channel->retired++;
     if (completion)

@@ -50,6 +50,7 @@ static void activate(struct ofi_flow *flow)
     flow->listed = true;
     flow->next = channel->active;
     channel->active = flow;
+    gpsh_ofi_watch(flow);
 }
 
 static struct ofi_slot *accept(struct ofi_flow *flow, const struct gpsh_op *op)
@@ -76,6 +77,8 @@ static struct ofi_slot *accept(struct ofi_flow *flow, const struct gpsh_op *op)
                               .result = op->result,
                               .completion = op->completion};
     gpsh_count_add(&flow->pub->posted, 1);
+    if (flow->pub->posted - flow->pub->completed == 1)
+        gpsh_ofi_watch(flow);
     channel->base.pending++;
     activate(flow);
     return slot;

@@ -73,7 +73,9 @@ struct ofi_peer {
     _Atomic int lost;      // why everything towards it fails, or 0
     bool connected;
     _Atomic uint64_t heard_ns; // when something came from it
-    uint64_t awaited_ns;       // [thread] since when something is, or 0; later where it was stopped
+    uint64_t awaited_ns;       // [thread] since when something is; later where it was stopped
+    uint64_t look;             // [thread] the last one at which something was awaited
+    bool judged;               // [thread] in that look
     uint64_t stopped_ns;       // [thread] since when it is silent and stopped, 0: it is not
     bool told;                 // [thread] that it is stopped
     uint64_t full;             // [wire] the last scan of what is unsent in which it took nothing
@@ -185,6 +187,8 @@ struct ofi_flow {
     uint64_t watched; // completed when it was last looked at
     uint64_t dead_ns; // since when
     struct ofi_flow *next, *next_pushed;
+    _Atomic bool in_watch; // the thread looks at it, or will: ofi_thread.c
+    struct ofi_flow *next_watched;
 };
 
 // A one-sided operation under way.
@@ -249,6 +253,11 @@ struct gpsh_ofi {
     pthread_t thread;
     bool running;
     atomic_bool stop;
+    // Flows with operations under way, linked by next_watched: those that the thread has not seen
+    // yet, and its own.
+    _Atomic(struct ofi_flow *) entered;
+    struct ofi_flow *watched;
+    uint64_t looks;
     int wake; // eventfd
     _Atomic uint32_t losses;
     // Memory: pieces of the heap, then the other regions.

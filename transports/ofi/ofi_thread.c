@@ -51,18 +51,25 @@ static void ping(struct gpsh_ofi *ofi, struct ofi_flow *flow)
     pthread_mutex_unlock(&ofi->wire.lock);
 }
 
+// `completed` first: if `posted` is not more then, nothing was under way at that moment.
+static bool awaits(const struct ofi_flow *flow)
+{
+    uint64_t completed = __atomic_load_n(&flow->pub->completed, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&flow->pub->posted, __ATOMIC_RELAXED) != completed;
+}
+
 // Whether operations of that flow are under way; those that have not moved since the last time are
 // asked about. Of one-sided operations the wire hears nothing: their completion is a sign of life.
 static bool watch_flow(struct gpsh_ofi *ofi, struct ofi_flow *flow, uint64_t now_ns)
 {
     uint64_t completed = __atomic_load_n(&flow->pub->completed, __ATOMIC_RELAXED);
-    bool awaits = __atomic_load_n(&flow->pub->posted, __ATOMIC_RELAXED) != completed;
+    bool awaited = awaits(flow);
     if (completed != flow->watched)
         atomic_store_explicit(&ofi->peers[flow->pe].heard_ns, now_ns, memory_order_relaxed);
-    else if (awaits)
+    else if (awaited)
         ping(ofi, flow);
     flow->watched = completed;
-    return awaits;
+    return awaited;
 }
 
 // It cannot answer, and lives: its silence counts from the time at which it goes on.
@@ -89,21 +96,11 @@ static bool is_stopped(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, uint64_t s
     return true;
 }
 
-static void watch_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, bool late)
+// Something is awaited from that PE.
+static void judge_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns)
 {
     struct ofi_peer *peer = &ofi->peers[pe];
     uint64_t limit_ns = (uint64_t)ofi->env.settings->ofi_timeout * 1000000000;
-    bool awaited = false;
-    for (int c = 0; c < ofi->env.channels; c++) {
-        struct ofi_flow *flow = atomic_load(&ofi->channels[c].flows[pe]);
-        awaited |= flow && !atomic_load(&peer->lost) && watch_flow(ofi, flow, now_ns);
-    }
-    if (!awaited) {
-        peer->awaited_ns = peer->stopped_ns = 0;
-        return;
-    }
-    if (!peer->awaited_ns || late)
-        peer->awaited_ns = now_ns;
     uint64_t heard_ns = atomic_load_explicit(&peer->heard_ns, memory_order_relaxed);
     if (heard_ns < peer->awaited_ns)
         heard_ns = peer->awaited_ns;
@@ -117,11 +114,75 @@ static void watch_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, bool late)
                            (unsigned long long)ofi->env.settings->ofi_timeout);
 }
 
-// late: this PE was stopped itself, or had no processor, and has heard nobody meanwhile.
+void gpsh_ofi_watch(struct ofi_flow *flow)
+{
+    struct gpsh_ofi *ofi = flow->channel->ofi;
+    // Pairs with the fence in is_idle: either the thread sees the operation, or this the mark.
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&flow->in_watch, memory_order_relaxed) ||
+        atomic_exchange(&flow->in_watch, true))
+        return;
+    struct ofi_flow *first = atomic_load(&ofi->entered);
+    do
+        flow->next_watched = first;
+    while (!atomic_compare_exchange_weak(&ofi->entered, &first, flow));
+}
+
+// Whether it leaves the list: its owner puts it there again.
+static bool is_idle(struct ofi_flow *flow)
+{
+    if (awaits(flow))
+        return false;
+    atomic_store(&flow->in_watch, false);
+    atomic_thread_fence(memory_order_seq_cst);
+    return !awaits(flow) || atomic_exchange(&flow->in_watch, true);
+}
+
+static void take_entered(struct gpsh_ofi *ofi)
+{
+    struct ofi_flow *flow = atomic_exchange(&ofi->entered, NULL);
+    while (flow) {
+        struct ofi_flow *next = flow->next_watched;
+        flow->next_watched = ofi->watched;
+        ofi->watched = flow;
+        flow = next;
+    }
+}
+
+static void look_at(struct gpsh_ofi *ofi, struct ofi_flow *flow, uint64_t now_ns, bool late)
+{
+    struct ofi_peer *peer = &ofi->peers[flow->pe];
+    if (atomic_load(&peer->lost) || !watch_flow(ofi, flow, now_ns) || peer->look == ofi->looks)
+        return;
+    bool anew = peer->look + 1 != ofi->looks;
+    if (anew || late)
+        peer->awaited_ns = now_ns;
+    if (anew)
+        peer->stopped_ns = 0;
+    peer->look = ofi->looks;
+    peer->judged = false;
+}
+
+// Every flow of a peer is looked at before the peer is judged. late: this PE was stopped itself, or
+// had no processor, and has heard nobody meanwhile.
 static void watch(struct gpsh_ofi *ofi, uint64_t now_ns, bool late)
 {
-    for (int pe = 0; pe < ofi->env.n_pes; pe++)
-        watch_peer(ofi, pe, now_ns, late);
+    ofi->looks++;
+    take_entered(ofi);
+    for (struct ofi_flow **at = &ofi->watched; *at;) {
+        struct ofi_flow *flow = *at, *next = flow->next_watched;
+        look_at(ofi, flow, now_ns, late);
+        if (is_idle(flow))
+            *at = next;
+        else
+            at = &flow->next_watched;
+    }
+    for (struct ofi_flow *flow = ofi->watched; flow; flow = flow->next_watched) {
+        struct ofi_peer *peer = &ofi->peers[flow->pe];
+        if (peer->look == ofi->looks && !peer->judged)
+            judge_peer(ofi, flow->pe, now_ns);
+        peer->judged = true;
+    }
 }
 
 // ------------------------------------------------------------------------------------------
@@ -199,6 +260,7 @@ static void *run(void *arg)
 
 int gpsh_ofi_thread_start(struct gpsh_ofi *ofi)
 {
+    ofi->looks = 1; // no peer's last one is the one before
     ofi->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = ofi->wake < 0 ? errno : gpsh_thread_start(&ofi->thread, "gpushmem-ofi", run, ofi);
     ofi->running = !error;
