@@ -629,10 +629,66 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_get_value(const struct gpushmem
 // Whether an atomic or a signal on the word may be posted: the NIC there executes those of all PEs,
 // and none of its PE's threads stores there by itself.
 GPSH_DEV bool gpsh_dev_nic_has_word(const struct gpushmem_dev &dev,
-                                    const struct gpushmem_nic_queue *q, const void *word)
+                                    const struct gpushmem_nic_queue *q, const void *word,
+                                    size_t width)
 {
-    return q->flags & GPUSHMEM_NIC_ATOMICS && gpsh_dev_nic_has_key(dev, q, word, 8) &&
+    return q->flags & GPUSHMEM_NIC_ATOMICS && gpsh_dev_nic_has_key(dev, q, word, width) &&
            !gpsh_dev_away(dev, q->pe);
+}
+
+// Of what the NIC has a request for; a fetch is a read.
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_nic_amo_wqe(const struct gpushmem_nic_queue *q,
+                                                  enum gpushmem_amo amo, const void *target,
+                                                  uint64_t operand, uint64_t compare)
+{
+    const uint64_t there = gpsh_dev_nic_there(q, target);
+    return amo == GPUSHMEM_AMO_FETCH
+               ? gpsh_dev_wqe_data(GPSH_NIC_READ, there, nullptr, 0, 0)
+               : gpsh_dev_wqe_atomic(amo == GPUSHMEM_AMO_ADD ? GPSH_NIC_ADD : GPSH_NIC_CSWAP, there,
+                                     operand, compare, q->scrap, q->answers_lkey);
+}
+
+GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_fetch_word(const struct gpushmem_dev &dev,
+                                                             struct gpushmem_nic_queue *q,
+                                                             enum gpushmem_amo amo,
+                                                             const void *target, uint32_t width,
+                                                             uint64_t operand, uint64_t compare)
+{
+    return gpsh_dev_nic_fetch(dev, q, gpsh_dev_nic_amo_wqe(q, amo, target, operand, compare),
+                              amo == GPUSHMEM_AMO_FETCH ? 0 : 2, width);
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_changed(enum gpushmem_amo amo, uint64_t word, uint64_t operand)
+{
+    switch (amo) {
+    case GPUSHMEM_AMO_AND: return word & operand;
+    case GPUSHMEM_AMO_OR: return word | operand;
+    case GPUSHMEM_AMO_XOR: return word ^ operand;
+    default: return operand; // swap
+    }
+}
+
+// Those of 8 bytes that the NIC has no request for: a loop of compare-and-swaps, as the host's are.
+// The word before it, or 0 if it failed.
+GPSH_DEV uint64_t gpsh_dev_nic_change(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                      enum gpushmem_amo amo, const void *target, uint64_t operand)
+{
+    struct gpsh_dev_answer found =
+        gpsh_dev_nic_fetch_word(dev, q, GPUSHMEM_AMO_FETCH, target, 8, 0, 0);
+    while (!found.status) {
+        const uint64_t before = found.value;
+        found = gpsh_dev_nic_fetch_word(dev, q, GPUSHMEM_AMO_CSWAP, target, 8,
+                                        gpsh_dev_nic_changed(amo, before, operand), before);
+        if (!found.status && found.value == before)
+            return before;
+    }
+    return 0;
+}
+
+GPSH_DEV bool gpsh_dev_nic_has_request(enum gpushmem_amo amo, size_t width)
+{
+    return amo == GPUSHMEM_AMO_FETCH ||
+           (width == 8 && (amo == GPUSHMEM_AMO_ADD || amo == GPUSHMEM_AMO_CSWAP));
 }
 
 GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_amo(const struct gpushmem_dev &dev,
@@ -643,21 +699,19 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_amo(const struct gpushmem_dev &
     struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
     if (!q)
         return {0, false};
-    bool known = amo == GPUSHMEM_AMO_FETCH || amo == GPUSHMEM_AMO_ADD || amo == GPUSHMEM_AMO_CSWAP;
-    if (width != 8 || !known || !gpsh_dev_nic_has_word(dev, q, target))
+    const bool known = gpsh_dev_nic_has_request(amo, width);
+    if (!gpsh_dev_nic_has_word(dev, q, target, width) || (!known && (width != 8 || !fetch)))
         return {0, gpsh_dev_nic_before_ring(dev, q)};
-    const uint64_t there = gpsh_dev_nic_there(q, target);
-    struct gpsh_dev_wqe wqe = gpsh_dev_wqe_data(GPSH_NIC_READ, there, nullptr, 0, 0);
-    if (amo != GPUSHMEM_AMO_FETCH)
-        wqe = gpsh_dev_wqe_atomic(amo == GPUSHMEM_AMO_ADD ? GPSH_NIC_ADD : GPSH_NIC_CSWAP, there,
-                                  operand, compare, q->scrap, q->answers_lkey);
+    if (!known)
+        return {gpsh_dev_nic_change(dev, q, amo, target, operand), true};
     if (!fetch) {
-        gpsh_dev_nic_post_one(dev, q, wqe, true);
+        gpsh_dev_nic_post_one(dev, q, gpsh_dev_nic_amo_wqe(q, amo, target, operand, compare), true);
         return {0, true};
     }
     const struct gpsh_dev_answer answer =
-        gpsh_dev_nic_fetch(dev, q, wqe, amo == GPUSHMEM_AMO_FETCH ? 0 : 2, 8);
-    return {answer.status ? 0 : answer.value, true};
+        gpsh_dev_nic_fetch_word(dev, q, amo, target, (uint32_t)width, operand, compare);
+    const uint64_t mask = width < 8 ? ((uint64_t)1 << 8 * width) - 1 : ~(uint64_t)0;
+    return {answer.status ? 0 : answer.value & mask, true};
 }
 
 GPSH_DEV struct gpsh_dev_wqe gpsh_dev_nic_signal_wqe(const struct gpushmem_nic_queue *q,
@@ -678,7 +732,7 @@ GPSH_DEV_CALL bool gpsh_dev_nic_put_signal(const struct gpushmem_dev &dev, void 
     if (!q)
         return false;
     const bool carried = bytes <= GPUSHMEM_NIC_INLINE_BYTES;
-    if (!gpsh_dev_nic_has_word(dev, q, signal) ||
+    if (!gpsh_dev_nic_has_word(dev, q, signal, 8) ||
         (bytes && !gpsh_dev_nic_has_key(dev, q, to, bytes)) ||
         (!carried && !gpsh_dev_nic_has_key(dev, q, from, bytes)))
         return gpsh_dev_nic_step_aside(dev, q);

@@ -108,6 +108,26 @@ __global__ void atomics(shared *s, int pe, int *wrong)
     *wrong += gpushmem_dev_uint64_atomic_fetch(&s->sum, pe) != 7;
 }
 
+// What the NIC has no request for: a read, and a compare-and-swap that finds what was read.
+__global__ void changes(shared *s, int pe, int *wrong)
+{
+    *wrong += gpushmem_dev_uint64_atomic_swap(&s->sum, 0xff00, pe) != 7;
+    *wrong += gpushmem_dev_uint64_atomic_fetch_and(&s->sum, 0x1f00, pe) != 0xff00;
+    *wrong += gpushmem_dev_uint64_atomic_fetch_or(&s->sum, 0xf, pe) != 0x1f00;
+    *wrong += gpushmem_dev_uint64_atomic_fetch_xor(&s->sum, 0x1f08, pe) != 0x1f0f;
+    *wrong += gpushmem_dev_uint32_atomic_fetch((uint32_t *)&s->sum, pe) != 7;
+    *wrong += gpushmem_dev_uint32_atomic_fetch((uint32_t *)&s->sum + 1, pe) != 0;
+}
+
+// Threads that change one word at once: an odd number of times each, so a bit that is missing is a
+// change that was lost.
+__global__ void flips(uint64_t *word, int rounds, int pe)
+{
+    unsigned me = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int i = 0; i < 2 * rounds + 1; i++)
+        gpushmem_dev_uint64_atomic_fetch_xor(word, (uint64_t)1 << me, pe);
+}
+
 __global__ void signals(shared *s, int pe)
 {
     s->from[0] = 77;
@@ -222,9 +242,12 @@ int main(int argc, char **argv)
     CHECK_OK(gpushmem_barrier_all());
     POSTS(right, 5, values, 1, 1, s, right, &wrong);
     POSTS(right, 6, atomics, 1, 1, s, right, &wrong);
+    POSTS(right, 10, changes, 1, 1, s, right, &wrong);
+    RUN(flips, BLOCKS, THREADS, &s->to[WORDS - 1], 25, right);
     CHECK(wrong == 0);
     CHECK_OK(gpushmem_barrier_all());
     CHECK(s->sum == 7);
+    CHECK(s->to[WORDS - 1] == (1u << BLOCKS * THREADS) - 1);
     CHECK_OK(gpushmem_barrier_all());
     POSTS(right, 5, signals, 1, 1, s, right);
     CHECK_OK(gpushmem_barrier_all());
