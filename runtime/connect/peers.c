@@ -343,6 +343,11 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
             "device, or GPUSHMEM_HEAP_KIND=host",
             gpsh_job()->my_pe, mine.gpu, pe, theirs.gpu, gpsh_job()->peers[pe].reason,
             gpsh_settings()->transports, open, failures, close, lacks);
+    if (why[0] && w->ways.spared[0])
+        return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
+                         "%s. Or go another way: %s was not opened, as every PE has the one before "
+                         "it, and is with GPUSHMEM_TRANSPORTS=p2p,%s on all PEs",
+                         why, w->ways.spared, w->ways.spared);
     if (why[0])
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
     return gpsh_fail(
