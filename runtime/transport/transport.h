@@ -305,6 +305,9 @@ struct gpsh_transport_ops {
     const char *name;
     unsigned caps;
 
+    // What this machine has for it, in a line, and nothing is opened: 0, or GPUSHMEM_ERR_TRANSPORT
+    // with a sentence about what is missing. It may start threads. NULL: it cannot tell.
+    int (*survey)(const struct gpsh_settings *settings, char *line, size_t bytes);
     // Acquires devices and registers the heap. GPUSHMEM_ERR_TRANSPORT with a sentence if this
     // machine cannot.
     int (*open)(const struct gpsh_transport_env *env, struct gpsh_transport **out);

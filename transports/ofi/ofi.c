@@ -303,6 +303,7 @@ static void ofi_peer_lost(struct gpsh_transport *self, int pe)
 const struct gpsh_transport_ops gpsh_ofi_ops = {
     .name = "ofi",
     .caps = GPSH_CAP_REMOTE_NODE | GPSH_CAP_NIC_ATOMICS,
+    .survey = gpsh_ofi_survey,
     .open = ofi_open,
     .close = ofi_close,
     .serve_atomics = ofi_serve_atomics,

@@ -312,25 +312,55 @@ static int open_objects(void *arg)
     return error ? gpsh_ofi_error(ofi, "fi_av_open", error) : 0;
 }
 
-int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi)
+static int choose_any(struct gpsh_ofi *ofi)
 {
     ofi->library = gpsh_ofi_library();
     if (!ofi->library)
         return gpsh_last_error_code();
     int error = choose(ofi);
-    if (error)
-        return gpsh_fail(
-            GPUSHMEM_ERR_TRANSPORT,
-            "ofi: no provider of libfabric has messages, one-sided operations and completion at "
-            "the target%s%s%s%s: %s (fi_info lists them)",
-            ofi->env.settings->ofi_provider[0] ? ", GPUSHMEM_OFI_PROVIDER=" : "",
-            ofi->env.settings->ofi_provider,
-            ofi->env.settings->ofi_domain[0] ? ", GPUSHMEM_OFI_DOMAIN=" : "",
-            ofi->env.settings->ofi_domain, ofi->library->strerror(-error));
-    int status = gpsh_without_signals(open_objects, ofi);
+    if (!error)
+        return 0;
+    const struct gpsh_settings *settings = ofi->env.settings;
+    return gpsh_fail(
+        GPUSHMEM_ERR_TRANSPORT,
+        "ofi: no provider of libfabric has messages, one-sided operations and completion at "
+        "the target%s%s%s%s: %s (fi_info lists them)",
+        settings->ofi_provider[0] ? ", GPUSHMEM_OFI_PROVIDER=" : "", settings->ofi_provider,
+        settings->ofi_domain[0] ? ", GPUSHMEM_OFI_DOMAIN=" : "", settings->ofi_domain,
+        ofi->library->strerror(-error));
+}
+
+int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi)
+{
+    int status = choose_any(ofi);
+    if (!status)
+        status = gpsh_without_signals(open_objects, ofi);
     if (!status)
         note_manners(ofi);
     return status;
+}
+
+// As for a heap on a GPU, which the provider reaches if it has FI_HMEM.
+int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t bytes)
+{
+    struct gpsh_ofi ofi = {.env = {.settings = settings}};
+    ofi.env.regions[GPSH_HEAP].kind = GPSH_MEMORY_DEVICE;
+    int status = choose_any(&ofi);
+    if (status)
+        return status;
+    const struct fi_info *info = ofi.info;
+    bool ordered = info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_SAS;
+    bool itself = info->domain_attr->data_progress == FI_PROGRESS_AUTO;
+    snprintf(line, bytes, "libfabric %u.%u takes %s on %s%s: %s, %s, %s, %s",
+             FI_MAJOR(ofi.library->version()), FI_MINOR(ofi.library->version()),
+             info->fabric_attr->prov_name, info->domain_attr->name,
+             is_loopback(info) ? ", which no other host reaches" : "",
+             itself ? "operations make progress by themselves" : "a thread of each PE serves peers",
+             ofi.atomics ? "it claims atomics" : "agents execute atomics",
+             ordered ? "messages keep their order" : "messages keep no order",
+             ofi.hmem ? "it moves GPU memory" : "GPU memory goes through the host's");
+    gpsh_ofi_fabric_close(&ofi);
+    return 0;
 }
 
 void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi)

@@ -12,6 +12,8 @@ const struct ofi_library *gpsh_ofi_library(void);
 // Chooses a provider, and opens fabric, domain and address vector.
 int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi);
 void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi);
+// transport.h
+int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t bytes);
 
 // What an address is good for: 0 if other machines reach it, else this machine's number.
 uint64_t gpsh_ofi_machine(const struct gpsh_ofi *ofi);

@@ -94,7 +94,8 @@ extern gpsh_look gpsh_check_driver, gpsh_check_cuda, gpsh_check_gpu_files,
     gpsh_check_memlock, gpsh_check_files, gpsh_check_shm, gpsh_check_memory, gpsh_check_cpus,
     gpsh_check_huge_pages, gpsh_check_rdma_limit, gpsh_check_container, gpsh_check_settings,
     gpsh_check_launcher, gpsh_check_pmix, gpsh_check_self_test, gpsh_check_mtu, gpsh_check_gid,
-    gpsh_check_namespace, gpsh_check_pfc, gpsh_check_ecn, gpsh_check_kernel_posts;
+    gpsh_check_namespace, gpsh_check_pfc, gpsh_check_ecn, gpsh_check_kernel_posts,
+    gpsh_check_libfabric;
 
 #define GPSH_CHECK_FUNCTION(name)                                                                  \
     void gpsh_check_##name(const struct gpsh_host *host, struct gpsh_finding *finding,             \

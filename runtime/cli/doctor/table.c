@@ -46,6 +46,12 @@ const struct gpsh_check gpsh_checks[] = {
      "transport ofi, which is slower over TCP, or not at all where libfabric is missing.",
      "sudo modprobe -a mlx5_ib ib_uverbs (or the driver of that NIC); apt install rdma-core",
      LOOK(verbs)},
+    {"libfabric", "Libfabric's providers",
+     "libfabric.so.1, the provider that the transport ofi takes and what that can do",
+     "Hosts without RDMA NICs of one kind, which reach each other by the transport ofi, do not.",
+     "apt install libfabric1; fi_info lists the providers; unset GPUSHMEM_OFI_PROVIDER and "
+     "GPUSHMEM_OFI_DOMAIN",
+     LOOK(libfabric)},
     {"uverbs", "Files of the NICs", "/dev/infiniband/uverbs0, 1, ...",
      "Programs post to a NIC through these files. Without them the transport verbs finds no usable "
      "device.",

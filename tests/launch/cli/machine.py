@@ -234,6 +234,7 @@ def healthy(root):
     machine.write("sys/module/nvidia_peermem/initstate", "live")
     machine.link("usr/lib/x86_64-linux-gnu/libcuda.so.1", "libcuda.so.580.65.06")
     machine.link("usr/lib/x86_64-linux-gnu/libmlx5.so.1", "libmlx5.so.1.24.44.0")
+    machine.link("usr/lib/x86_64-linux-gnu/libfabric.so.1", "libfabric.so.1.20.0")
     machine.write("proc/driver/nvidia/params", 'EnableMSI: 1\nRegistryDwords: "PeerMappingOverride=1;"')
     for name in ("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1", "nvidia2", "nvidia3"):
         machine.write("dev/" + name, "")
