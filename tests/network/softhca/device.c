@@ -259,7 +259,7 @@ SHCA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_
         .page_size_cap = 0xfffff000,
         .vendor_id = shca_settings.mlx5 ? MELLANOX : 0,
         .vendor_part_id = shca_settings.mlx5 ? CONNECTX_7 : 0,
-        .max_qp = SHCA_QPS - 1,
+        .max_qp = (int)shca_settings.max_qp,
         .max_qp_wr = (int)shca_settings.max_qp_wr,
         .max_sge = (int)shca_settings.max_sge,
         .max_sge_rd = (int)shca_settings.max_sge,

@@ -102,9 +102,11 @@ SHCA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_a
     if (!qp)
         return NULL;
     qp->init = *init;
-    if (!queues_new(qp))
+    bool room = atomic_fetch_add(&device->n_qps, 1) < shca_settings.max_qp;
+    if (room && !queues_new(qp))
         qp->entry = shca_qp_entry_new(device, ((struct shca_pd *)pd)->id);
     if (!qp->entry) {
+        atomic_fetch_sub(&device->n_qps, 1);
         queues_free(qp);
         free(qp);
         return refuse(ENOMEM);
@@ -151,6 +153,7 @@ SHCA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     while (atomic_load(&qp->unacked) > 0)
         sched_yield();
     atomic_store(&qp->entry->qpn, 0);
+    atomic_fetch_sub(&device->n_qps, 1);
     count_users(qp, -1);
     pthread_mutex_destroy(&qp->lock);
     pthread_mutex_destroy(&ibv->mutex);

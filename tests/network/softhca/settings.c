@@ -46,6 +46,7 @@ static const struct row rows[] = {
     {"NO_IPV4_DEVICE", &shca_settings.no_ipv4_device, -1, -1, SHCA_DEVICES - 1, NULL},
     {"MTU", &shca_settings.mtu, 4096, 256, 4096, NULL},
     {"MAX_MSG", &shca_settings.max_msg, 1 << 30, 1, 1L << 31, NULL},
+    {"MAX_QP", &shca_settings.max_qp, SHCA_QPS - 1, 1, SHCA_QPS - 1, NULL},
     {"MAX_QP_WR", &shca_settings.max_qp_wr, 32768, 1, 1 << 20, NULL},
     {"MAX_SGE", &shca_settings.max_sge, 30, 1, 64, NULL},
     {"MAX_INLINE", &shca_settings.max_inline, 512, 0, 4096, NULL},

@@ -43,8 +43,8 @@ enum {
 // settings.c
 struct shca_settings {
     const char *dir;
-    long devices, link, no_gid_device, no_ipv4_device, mtu, max_msg, max_qp_wr, max_sge, max_inline,
-        max_rd_atomic, max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
+    long devices, link, no_gid_device, no_ipv4_device, mtu, max_msg, max_qp, max_qp_wr, max_sge,
+        max_inline, max_rd_atomic, max_cqe, atomic_cap, atomic_gap_us, dmabuf, peermem;
     long datagram_loss, datagram_twice;
     long misorder_us, late_us, late_devices, flush_us;
     long down_device, down_after, down_ms, down_lost, then_device, then_after, psn;
@@ -338,6 +338,7 @@ struct shca_device {
     int proc, opens; // slot in the segment, -1 if not open
     struct shca_peer *peers;
     struct shca_qp *qps[SHCA_QPS];
+    atomic_long n_qps; // of this process
     pthread_t thread;
     atomic_bool stop, thread_waits; // thread_waits: for the engine's lock; helpers step back
     atomic_bool abandoned;          // the process exits: nobody makes a pass any more

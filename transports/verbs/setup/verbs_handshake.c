@@ -76,33 +76,12 @@ static void list(struct verbs_handshakes *all, struct verbs_flow *flow)
     all->under_way = flow;
 }
 
-static void ups_add(struct verbs_handshakes *all, struct verbs_flow *flow)
-{
-    struct verbs_link *link = &flow->link;
-    link->next_up = all->ups;
-    link->up_at = &all->ups;
-    if (all->ups)
-        all->ups->link.up_at = &link->next_up;
-    all->ups = flow;
-}
-
-static void ups_remove(struct verbs_flow *flow)
-{
-    struct verbs_link *link = &flow->link;
-    if (!link->up_at)
-        return;
-    *link->up_at = link->next_up;
-    if (link->next_up)
-        link->next_up->link.up_at = link->up_at;
-    link->up_at = NULL;
-}
-
 // What there is of this attempt goes; no other thread uses it.
 static void drop(struct verbs_flow *flow)
 {
     struct verbs_link *link = &flow->link;
     struct verbs_handshakes *all = flow->channel->verbs->handshakes;
-    ups_remove(flow);
+    gpsh_verbs_up_remove(flow);
     all->queue_pairs -= link->own ? flow->n_rails : 0;
     if (link->level == VERBS_LEVEL_CLOSES) {
         all->closing -= flow->n_rails;
@@ -159,7 +138,7 @@ static void up(struct verbs_flow *flow)
     if (flow->link.closed && flow->link.called)
         gpsh_verbs_turnover_note(&all->turnover, flow, all->ups);
     flow->link.called = flow->link.closed = false;
-    ups_add(all, flow);
+    gpsh_verbs_up_add(&all->ups, flow);
     atomic_store(&flow->used, 1 + atomic_fetch_add(&flow->channel->verbs->uses, 1));
     atomic_store_explicit(&flow->state, VERBS_UP, memory_order_release);
     atomic_store(&flow->wanted, false);
@@ -193,31 +172,11 @@ static int meet_oneself(struct verbs_flow *flow)
 
 // ------------------------------------------------------------------------------------------- room
 
-// Of those that may be closed the one that was used least recently; or any of them, if the flow
-// that wants its place was closed itself: a program that goes round more peers than there is room
-// for wants next what was used least recently.
-static struct verbs_flow *choose(struct verbs_handshakes *all, const struct verbs_flow *wants)
-{
-    uint64_t now = gpsh_clock_ns();
-    struct verbs_flow *best = NULL;
-    uint32_t seen = 0;
-    for (struct verbs_flow *flow = all->ups; flow; flow = flow->link.next_up) {
-        if (flow->pe == all->verbs->env.my_pe || flow->link.kept_ns > now)
-            continue;
-        all->dice = all->dice * 1664525 + 1013904223;
-        uint32_t age = best ? atomic_load(&best->used) - atomic_load(&flow->used) : 0;
-        bool takes = wants->link.closed ? (all->dice >> 16) % ++seen == 0 : (int32_t)age > 0;
-        if (!best || takes)
-            best = flow;
-    }
-    return best;
-}
-
 // One that may be closed, or NULL. It is shut.
 static struct verbs_flow *shut_one(struct verbs_handshakes *all, const struct verbs_flow *wants)
 {
     struct verbs_flow *flow;
-    while ((flow = choose(all, wants)) && !gpsh_verbs_shut(flow))
+    while ((flow = gpsh_verbs_up_choose(all->ups, wants, &all->dice)) && !gpsh_verbs_shut(flow))
         flow->link.kept_ns = gpsh_clock_ns() + KEPT_MS * UINT64_C(1000000);
     return flow;
 }
@@ -227,7 +186,7 @@ static bool close_one(struct verbs_handshakes *all, const struct verbs_flow *wan
     struct verbs_flow *flow = all->may_shut ? shut_one(all, wants) : NULL;
     if (!flow)
         return false;
-    ups_remove(flow);
+    gpsh_verbs_up_remove(flow);
     flow->link.level = VERBS_LEVEL_CLOSES;
     flow->link.asks++;
     all->closing += flow->n_rails;
@@ -252,6 +211,15 @@ static bool waits_for_room(struct verbs_handshakes *all, struct verbs_flow *flow
     return now < link->room_ns;
 }
 
+// There are others, which may be closed later if not now.
+static bool others_have_room(const struct verbs_handshakes *all, const struct verbs_flow *flow)
+{
+    for (const struct verbs_flow *up = all->ups; up; up = up->link.next_up)
+        if (up->pe != all->verbs->env.my_pe)
+            return true;
+    return all->under_way && (all->under_way != flow || flow->link.next);
+}
+
 // Whether the NIC, which makes no more, may do so soon.
 static bool gets_room(struct verbs_handshakes *all, struct verbs_flow *flow, int error)
 {
@@ -261,7 +229,8 @@ static bool gets_room(struct verbs_handshakes *all, struct verbs_flow *flow, int
         return false;
     if (!link->room_ns)
         link->room_ns = now + gpsh_verbs_patience_ns(all->verbs);
-    return now < link->room_ns && (all->closing || close_one(all, flow));
+    bool closes = all->closing || close_one(all, flow);
+    return now < link->room_ns && (closes || others_have_room(all, flow));
 }
 
 static void wait_for_room(struct verbs_handshakes *all, struct verbs_flow *flow)
@@ -324,13 +293,33 @@ static bool meet(struct verbs_flow *flow, const struct gpsh_verbs_message *messa
     return false;
 }
 
+// PEs whose NICs make no more, and that greet each other in a circle, would all wait for the next
+// one's room. A greeting of a PE with a smaller number takes the room of one of this PE's own,
+// which has no answer yet: that one waits. So there is always a PE that gets its answer.
+static bool give_way(struct verbs_handshakes *all, uint32_t to)
+{
+    struct verbs_flow *flow = to < (uint32_t)all->verbs->env.my_pe ? all->under_way : NULL;
+    while (flow && (flow->link.level != VERBS_LEVEL_GREETS || flow->link.theirs))
+        flow = flow->link.next;
+    if (!flow)
+        return false;
+    drop(flow);
+    wait_for_room(all, flow);
+    return true;
+}
+
 // The peer begins. False: it cannot be, and the peer knows why; or it cannot be now.
 static bool accept(struct verbs_handshakes *all, struct verbs_flow *flow,
                    const struct gpsh_verbs_message *message)
 {
     bool wait = waits_for_room(all, flow);
     int error = wait ? 0 : begin(all, flow);
-    flow->link.greeted = wait || (error && gets_room(all, flow, error));
+    bool full = wait || (error && gets_room(all, flow, error));
+    if (full && error && give_way(all, message->from)) {
+        error = begin(all, flow);
+        full = error && gets_room(all, flow, error);
+    }
+    flow->link.greeted = full;
     if (flow->link.greeted) {
         flow->link.greeting = *message;
         wait_for_room(all, flow);
@@ -359,15 +348,18 @@ static void hear_state(struct verbs_handshakes *all, struct verbs_flow *flow,
     if (message->own <= link->over || (link->theirs && message->own < link->theirs))
         return; // late
     if (link->theirs && message->own != link->theirs) {
-        if (link->level == VERBS_LEVEL_UP || message->kind != GPSH_VERBS_GREETS)
+        if (link->level == VERBS_LEVEL_UP)
             return;
-        drop(flow); // the peer has given up what this end knows, and begins anew
+        drop(flow); // the peer has given up what this end knows, and has begun anew
     }
     if (link->level == VERBS_LEVEL_NONE) {
-        if (message->kind != GPSH_VERBS_GREETS)
-            gpsh_verbs_reply(flow, GPSH_VERBS_OVER, message->own, 0);
-        else
+        if (message->kind == GPSH_VERBS_GREETS) {
             hear_greeting(all, flow, message);
+            return;
+        }
+        gpsh_verbs_reply(flow, GPSH_VERBS_OVER, message->own, 0);
+        if (link->called)
+            call(all, flow);
         return;
     }
     if (message->yours && message->yours != link->own)
@@ -386,7 +378,7 @@ static void keep(struct verbs_handshakes *all, struct verbs_flow *flow)
     all->closing -= flow->n_rails;
     flow->link.level = VERBS_LEVEL_UP;
     flow->link.kept_ns = gpsh_clock_ns() + KEPT_MS * UINT64_C(1000000);
-    ups_add(all, flow);
+    gpsh_verbs_up_add(&all->ups, flow);
     atomic_store_explicit(&flow->state, VERBS_UP, memory_order_release);
 }
 

@@ -147,7 +147,14 @@ void gpsh_verbs_handshakes_wake(struct gpsh_verbs *verbs);
 // The flow is wanted, by the channel's thread. Its state tells how that went.
 void gpsh_verbs_handshake_ask(struct verbs_flow *flow);
 
-// verbs_turnover.c: of the handshake's thread.
+// verbs_turnover.c: the flows that are up, of the handshake's thread.
+void gpsh_verbs_up_add(struct verbs_flow **ups, struct verbs_flow *flow);
+void gpsh_verbs_up_remove(struct verbs_flow *flow); // if it is there
+// Of those that may be closed the one that was used least recently; or any of them, if the flow
+// that wants its place was closed itself: a program that goes round more peers than there is room
+// for wants next what was used least recently. NULL: none.
+struct verbs_flow *gpsh_verbs_up_choose(struct verbs_flow *ups, const struct verbs_flow *wants,
+                                        uint32_t *dice);
 // A flow is up again, for which operations have waited, as it was closed to make room here or
 // there. `ups`: the others that are up.
 void gpsh_verbs_turnover_note(struct verbs_turnover *turnover, struct verbs_flow *flow,

@@ -1,13 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Connections that are closed for others and made again. A program that uses more peers in turn
-// than there is room for spends its time on that: it is slower by a factor of a hundred, and right
-// all the same, so that nobody would look for the reason. It is told once.
+// Connections that are up, and those that are closed for others and made again. A program that uses
+// more peers in turn than there is room for spends its time on that: it is slower by a factor of a
+// hundred, and right all the same, so that nobody would look for the reason. It is told once.
 #include <stdio.h>
 
 #include "core/clock.h"
 #include "core/count.h"
 #include "transports/verbs/setup/verbs_setup.h"
+
+void gpsh_verbs_up_add(struct verbs_flow **ups, struct verbs_flow *flow)
+{
+    struct verbs_link *link = &flow->link;
+    link->next_up = *ups;
+    link->up_at = ups;
+    if (*ups)
+        (*ups)->link.up_at = &link->next_up;
+    *ups = flow;
+}
+
+void gpsh_verbs_up_remove(struct verbs_flow *flow)
+{
+    struct verbs_link *link = &flow->link;
+    if (!link->up_at)
+        return;
+    *link->up_at = link->next_up;
+    if (link->next_up)
+        link->next_up->link.up_at = link->up_at;
+    link->up_at = NULL;
+}
+
+struct verbs_flow *gpsh_verbs_up_choose(struct verbs_flow *ups, const struct verbs_flow *wants,
+                                        uint32_t *dice)
+{
+    uint64_t now = gpsh_clock_ns();
+    struct verbs_flow *best = NULL;
+    uint32_t seen = 0;
+    for (struct verbs_flow *flow = ups; flow; flow = flow->link.next_up) {
+        if (flow->pe == flow->channel->verbs->env.my_pe || flow->link.kept_ns > now)
+            continue;
+        *dice = *dice * 1664525 + 1013904223;
+        uint32_t age = best ? atomic_load(&best->used) - atomic_load(&flow->used) : 0;
+        bool takes = wants->link.closed ? (*dice >> 16) % ++seen == 0 : (int32_t)age > 0;
+        if (!best || takes)
+            best = flow;
+    }
+    return best;
+}
 
 enum { LEAST_MS = 500 }; // nobody is told about a shorter time
 
