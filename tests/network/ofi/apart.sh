@@ -5,6 +5,8 @@
 #
 #   plain       nothing happens to it
 #   rough       packets take 5 ms, and one of a hundred is lost (77, with a sentence, where the kernel has no netem)
+#   narrow      it is slow and drops what does not fit into a short queue: packets are lost without netem, too. That some were is
+#               part of the test
 #   cut         it is down for 5 s, from 2 s after the start
 #   dead        it goes down 2 s after the start, for good
 #
@@ -36,6 +38,18 @@ netem() {
         { echo "apart.sh: the kernel has no netem" && exit 77; }
 }
 
+# So little waits at the bridge that a burst loses its end. (At the sender TCP would hold it back.)
+narrow() {
+    tc qdisc add dev "port$1" root tbf rate 1gbit burst 16kb limit 32kb 2>/dev/null ||
+        { echo "apart.sh: the kernel has no tbf" && exit 77; }
+}
+
+drops() {
+    for ((node = 0; node < APART_NODES; node++)); do
+        tc -s qdisc show dev "port$node"
+    done | awk '/dropped/ { sub(",", "", $7); all += $7 } END { print all + 0 }'
+}
+
 mount -t tmpfs tmpfs /run && ip link add bridge type bridge && ip link set bridge up ||
     { echo "apart.sh: network namespaces may not be made here" && exit 77; }
 for ((node = 0; node < APART_NODES; node++)); do
@@ -50,11 +64,12 @@ for ((node = 0; node < APART_NODES; node++)); do
         sleep 0.01
     done
     [ "$link" != rough ] || netem "$node"
+    [ "$link" != narrow ] || narrow "$node"
 done
 case $link in
 cut) (sleep 2 && ip link set port1 down && sleep 5 && ip link set port1 up) & ;;
 dead) (sleep 2 && ip link set port1 down) & ;;
-plain | rough) ;;
+plain | rough | narrow) ;;
 *) echo "apart.sh: no link '$link'" && exit 2 ;;
 esac
 
@@ -68,4 +83,9 @@ shift
 "${job[@]}" "$self" --pe "$@"
 status=$?
 wait
+if [ "$link" = narrow ]; then
+    lost=$(drops)
+    echo "apart.sh: $lost packets were dropped"
+    [ "$lost" -gt 0 ] || exit 1
+fi
 exit "$status"
