@@ -2,6 +2,7 @@
 #include "api/memory.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,11 +111,17 @@ static int fill(void *block, int byte, uint64_t bytes)
     return 0;
 }
 
-// Few programs look whether an allocation is NULL, and what the others did is nowhere else to be
-// seen.
+// Few programs look whether an allocation is NULL. What the others did is nowhere else to be seen;
+// that a heap is exhausted is told once, to programs that do look, too.
 static void *nothing(void)
 {
-    if (gpushmem_last_error_code() == GPUSHMEM_ERR_ASYMMETRY && !gpsh_compat_began())
+    static atomic_bool told;
+    bool full = gpushmem_last_error_code() == GPUSHMEM_ERR_NO_MEMORY;
+    if (gpsh_compat_began() || (full && atomic_exchange(&told, true)))
+        return NULL;
+    if (full)
+        GPSH_LOG(WARN, "heap", "an allocation is NULL: %s", gpsh_last_error());
+    else if (gpushmem_last_error_code() == GPUSHMEM_ERR_ASYMMETRY)
         GPSH_LOG(ERROR, "heap", "an allocation is NULL: %s", gpsh_last_error());
     return NULL;
 }
@@ -139,7 +146,7 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
             gpsh_blocks_give(block);
         return nothing();
     }
-    return block;
+    return block ? block : nothing();
 }
 
 void *gpsh_memory_allocate_host(const char *function, enum gpsh_collective_kind kind, uint64_t a,

@@ -62,7 +62,8 @@ static bool find_benchmark(char *path, size_t bytes)
     gpsh_cli_say("perf",
                  "there is no gpushmem-perf%s beside %s or in ../libexec/gpushmem, and a wheel has "
                  "none; in the sources, configure with -DGPUSHMEM_TESTS=ON%s, build the targets "
-                 "gpushmem_cli and gpushmem-perf%s and start bin/gpushmem of the build folder%s",
+                 "gpushmem_cli and gpushmem-perf%s and start bin/gpushmem of the build folder, or "
+                 "install again%s",
                  suffix, self, *suffix ? " -DGPUSHMEM_CUDA=ON" : "", suffix,
                  *suffix ? ", or set GPUSHMEM_HEAP_KIND=host" : "");
     return false;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job/job.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/cpu.h"
+#include "core/log.h"
 
 static struct gpsh_bootstrap bootstrap;
 struct gpsh_job gpsh_job_state = {.boot = &bootstrap, .failed_pe = -1};
@@ -79,6 +81,18 @@ void gpsh_job_fork(int parent)
     job->n_pes = 0;
 }
 
+// No program means to do this, and its results are nobody's: it is told once even if nobody looks.
+static int fail_early(const char *function)
+{
+    static atomic_bool told;
+    int status = gpsh_fail(GPUSHMEM_ERR_STATE,
+                           "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
+                           function);
+    if (!atomic_exchange(&told, true))
+        GPSH_LOG(WARN, "init", "%s", gpsh_last_error());
+    return status;
+}
+
 int gpsh_check_initialised(const char *function)
 {
     if (GPSH_LIKELY(gpsh_job()->n_pes > 0))
@@ -89,7 +103,5 @@ int gpsh_check_initialised(const char *function)
                          "was in the job: that process is the PE, this one is none; let it call "
                          "exec or _exit, or fork before gpushmem_init",
                          function, gpsh_job()->forked_from);
-    return gpsh_fail(GPUSHMEM_ERR_STATE,
-                     "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
-                     function);
+    return fail_early(function);
 }
