@@ -29,6 +29,13 @@ static struct ratio ratio_of(const struct perf_row *old, const struct perf_row *
     return r;
 }
 
+// Of a floor: also where it varies so much that nothing can be said of it.
+static bool has_moved(const struct ratio *r, double tolerance)
+{
+    bool beyond = r->middle > 1 + tolerance || r->middle < 1 / (1 + tolerance);
+    return r->verdict != PERF_SAME && beyond;
+}
+
 static bool is_same_row(const struct perf_row *a, const struct perf_row *b)
 {
     return !strcmp(a->test, b->test) && a->size_bytes == b->size_bytes &&
@@ -153,8 +160,7 @@ static void compare_rows(FILE *out, struct perf_comparison *c, const struct perf
                     "ratio", "interval");
         }
         print_row(out, then, row, &ratio);
-        bool floor = perf_row_is_floor(row),
-             changed = ratio.verdict == PERF_SLOWER || ratio.verdict == PERF_FASTER;
+        bool floor = perf_row_is_floor(row), changed = has_moved(&ratio, tolerance);
         c->counts[ratio.verdict] += !floor;
         c->floors += floor;
         c->floors_changed += floor && changed;

@@ -6,7 +6,8 @@
 // highest then to the highest now by the lowest then. A row is slower if all of its interval is
 // above 1 and the tolerance, faster if all of it is below the inverse of that, the same if it is
 // between the two, and unclear if it goes beyond one of them. Floors (memcpy, plain loads and
-// stores) are shown, but not counted: if one has changed, the verdict is that the machine has.
+// stores) are shown, but not counted: if one has changed, or is unclear with a ratio beyond the
+// tolerance, the verdict is that the machine has.
 #ifndef PERF_COMPARE_H
 #define PERF_COMPARE_H
 
@@ -18,7 +19,7 @@ enum perf_verdict { PERF_SAME, PERF_FASTER, PERF_SLOWER, PERF_UNCLEAR, PERF_VERD
 
 struct perf_comparison {
     int counts[PERF_VERDICTS];  // rows, without floors
-    int floors, floors_changed; // the latter are slower or faster: the machine's doing
+    int floors, floors_changed; // the latter are elsewhere: the machine's doing
     int alone;                  // rows of one run that the other lacks
 };
 
