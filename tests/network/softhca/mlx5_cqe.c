@@ -36,25 +36,27 @@ static void cq_delete(struct shca_mlx5_cq *own)
     free(own);
 }
 
+// With the queue's lock held: two threads may ask for the first time at once.
 static int cq_take(struct shca_cq *cq)
 {
+    if (cq->mlx5)
+        return 0;
+    if (atomic_load(&cq->count)) // it has completions that were to be polled
+        return EINVAL;
     struct shca_mlx5_cq *own = cq_new(cq);
-    int error = own && own->ring && own->record && own->page ? 0 : ENOMEM;
-    pthread_mutex_lock(&cq->lock);
-    if (!error && atomic_load(&cq->count)) // it has completions that were to be polled
-        error = EINVAL;
-    if (!error)
+    if (own && own->ring && own->record && own->page)
         cq->mlx5 = own;
-    pthread_mutex_unlock(&cq->lock);
-    if (error && own)
+    else if (own)
         cq_delete(own);
-    return error;
+    return cq->mlx5 ? 0 : ENOMEM;
 }
 
 int shca_mlx5_cq_describe(struct ibv_cq *ibv, struct mlx5dv_cq *out)
 {
     struct shca_cq *cq = (struct shca_cq *)ibv;
-    int error = cq->mlx5 ? 0 : cq_take(cq);
+    pthread_mutex_lock(&cq->lock);
+    int error = cq_take(cq);
+    pthread_mutex_unlock(&cq->lock);
     if (error)
         return error;
     *out = (struct mlx5dv_cq){.buf = cq->mlx5->ring,

@@ -88,10 +88,15 @@ static int queue_take(struct shca_qp *qp)
     if (!queue)
         return ENOMEM;
     pthread_mutex_lock(&qp->device->engine_lock);
-    qp->mlx5 = queue;
-    queue->next = qp->device->queues;
-    qp->device->queues = queue;
+    bool first = !qp->mlx5; // two threads may ask at once
+    if (first) {
+        qp->mlx5 = queue;
+        queue->next = qp->device->queues;
+        qp->device->queues = queue;
+    }
     pthread_mutex_unlock(&qp->device->engine_lock);
+    if (!first)
+        queue_free(queue);
     shca_engine_wake(qp->device->segment, qp->device->proc); // it looks at doorbells from now on
     return 0;
 }
