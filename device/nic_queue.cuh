@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A queue of a NIC that kernels post to (gpushmem/impl/nic_queue.h): its work requests (WQEs), how
+// they get into it and are rung for, their completions, and fences. docs/design/nic_posts.md says
+// how threads share a queue, and why each fence is where it is.
+#ifndef GPUSHMEM_DEVICE_NIC_QUEUE_CUH
+#define GPUSHMEM_DEVICE_NIC_QUEUE_CUH
+
+#include "gpushmem/device/path_proxy.cuh"
+
+// ---- Layouts of the NIC ----
+
+enum {
+    GPSH_NIC_WRITE = 0x08,
+    GPSH_NIC_READ = 0x10,
+    GPSH_NIC_CSWAP = 0x11,
+    GPSH_NIC_ADD = 0x12,
+    GPSH_NIC_SIGNALLED = 2 << 2, // a completion is wanted
+    GPSH_NIC_FENCED = 4 << 5,    // waits for earlier reads and atomics
+    // opcodes of completions: the upper half of a CQE's last byte
+    GPSH_NIC_CQE_ERROR = 13,
+    GPSH_NIC_CQE_INVALID = 15,
+    GPSH_NIC_RETRIES_OVER = 0x15, // syndromes: the peer does not answer, or is never ready
+    GPSH_NIC_NOT_READY = 0x16,
+};
+#define GPSH_NIC_INLINE 0x80000000u
+
+// A WQE without what depends on its position and its queue pair. Words as the NIC reads them.
+struct gpsh_dev_wqe {
+    uint32_t opcode;
+    uint32_t size;     // in 16 bytes
+    uint64_t to;       // address there
+    uint64_t words[4]; // the upper half of the block
+};
+
+GPSH_DEV uint64_t gpsh_dev_nic_pair(uint32_t low, uint32_t high)
+{
+    return gpsh_dev_big32(low) | (uint64_t)gpsh_dev_big32(high) << 32;
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_there(const struct gpushmem_nic_queue *q, const void *address)
+{
+    return (uint64_t)(uintptr_t)address + q->remote;
+}
+
+// Of `bytes` from or to registered memory.
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_data(uint32_t opcode, uint64_t there, const void *local,
+                                               uint32_t key, uint32_t bytes)
+{
+    return {opcode,
+            3,
+            there,
+            {gpsh_dev_nic_pair(bytes, key), gpsh_dev_big64((uint64_t)(uintptr_t)local), 0, 0}};
+}
+
+// A write that carries its payload: the length comes first, so words are split across halves.
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_inline(uint64_t there, const uint64_t (&payload)[4],
+                                                 uint32_t bytes)
+{
+    return {GPSH_NIC_WRITE,
+            (36 + bytes + 15) / 16,
+            there,
+            {gpsh_dev_big32(GPSH_NIC_INLINE | bytes) | payload[0] << 32,
+             payload[0] >> 32 | payload[1] << 32, payload[1] >> 32 | payload[2] << 32,
+             payload[2] >> 32 | payload[3] << 32}};
+}
+
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_atomic(uint32_t opcode, uint64_t there, uint64_t operand,
+                                                 uint64_t compare, uint64_t *landing, uint32_t key)
+{
+    return {opcode,
+            4,
+            there,
+            {gpsh_dev_big64(operand), gpsh_dev_big64(compare),
+             gpsh_dev_nic_pair((uint32_t)sizeof *landing, key),
+             gpsh_dev_big64((uint64_t)(uintptr_t)landing)}};
+}
+
+// ---- Completions ----
+
+// Whether the WQE below `end` will never complete.
+GPSH_DEV bool gpsh_dev_nic_has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
+{
+    return ~gpsh_dev_load64_relaxed_gpu(&q->failed) < end;
+}
+
+// The WQE at `position` will never complete, nor what is behind it. Kernels leave the queue alone
+// from now on.
+GPSH_DEV void gpsh_dev_nic_give_up(struct gpushmem_nic_queue *q, uint64_t position, int status)
+{
+    gpsh_dev_store32_relaxed_gpu((uint32_t *)&q->error, (uint32_t)status);
+    gpsh_dev_store32_relaxed_gpu(&q->state, GPUSHMEM_NIC_OUT);
+    gpsh_dev_fence_gpu(); // who sees that it has failed knows why
+    gpsh_dev_max64_relaxed_gpu(&q->failed, ~position);
+}
+
+// The first error completion: the host is told by one word. Others that follow are of what was
+// flushed.
+GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t position,
+                                      uint32_t syndromes, uint32_t opcode)
+{
+    const uint32_t syndrome = syndromes >> 8;
+    bool dead = syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY;
+    if (gpsh_dev_load64_relaxed_gpu(&q->failed)) // the host has found it
+        return;
+    gpsh_dev_nic_give_up(q, position, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT);
+    gpsh_dev_store64_release_sys(q->failure,
+                                 gpushmem_nic_failure(q->pe, opcode, syndrome, syndromes & 0xff));
+}
+
+// Consumes one completion if there is one, of those from `next` on; *done moves on.
+GPSH_DEV bool gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t next, uint64_t *done)
+{
+    const char *cqe = q->cq + (next & (((uint64_t)1 << q->cqes_log2) - 1)) * q->cqe_bytes;
+    // One load with the byte that says whose the CQE is: that is written last, and only by the NIC.
+    const uint64_t last = gpsh_dev_load64_acquire_sys(cqe + 56);
+    const uint32_t opcode = (uint32_t)(last >> 60);
+    if (opcode == GPSH_NIC_CQE_INVALID || (last >> 56 & 1) != (next >> q->cqes_log2 & 1))
+        return false;
+    // the lower 16 bits of its WQE's position: no queue is that long
+    const uint16_t counter = (uint16_t)(gpsh_dev_big32((uint32_t)(last >> 32)) >> 16);
+    const uint64_t position = *done + (uint16_t)(counter - (uint16_t)*done);
+    if (opcode == GPSH_NIC_CQE_ERROR) {
+        *done = position; // those before it are complete, whether they asked for it or not
+        gpsh_dev_nic_take_error(q, position, (uint32_t)(gpsh_dev_load64_value_sys(cqe + 48) >> 48),
+                                (uint32_t)last & 0xff);
+        return false;
+    }
+    *done = position + 1;
+    return true;
+}
+
+// Consumes what is there, unless another thread is at it.
+GPSH_DEV_CALL void gpsh_dev_nic_poll(struct gpushmem_nic_queue *q)
+{
+    if (gpsh_dev_load32_relaxed_gpu(&q->polling) || gpsh_dev_exchange32_relaxed_gpu(&q->polling, 1))
+        return;
+    gpsh_dev_fence_gpu(); // sees how far the thread before has come
+    const uint64_t first = gpsh_dev_load64_relaxed_gpu(&q->cq_next);
+    uint64_t next = first, done = gpsh_dev_load64_relaxed_gpu(&q->done);
+    while (!gpsh_dev_load64_relaxed_gpu(&q->failed) && gpsh_dev_nic_consume(q, next, &done))
+        next++;
+    if (next != first) {
+        gpsh_dev_store64_relaxed_gpu(&q->cq_next, next);
+        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32((uint32_t)next & 0xffffff));
+    }
+    gpsh_dev_max64_relaxed_gpu(&q->done, done);
+    gpsh_dev_fence_gpu();
+    gpsh_dev_store32_relaxed_gpu(&q->polling, 0);
+}
+
+// Until the WQEs below `end` are complete. What they fetched is visible then. 0, or why not: that
+// was recorded.
+GPSH_DEV_CALL int gpsh_dev_nic_await(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                     uint64_t end)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    while (gpsh_dev_load64_relaxed_gpu(&q->done) < end) {
+        gpsh_dev_nic_poll(q);
+        if (gpsh_dev_load64_relaxed_gpu(&q->done) >= end)
+            break;
+        if (gpsh_dev_nic_has_failed(q, end))
+            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        if (int status = gpsh_dev_spin(&wait, false)) {
+            gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+            return status;
+        }
+    }
+    gpsh_dev_fence_acquire_sys();
+    return 0;
+}
+
+// Everything that kernels posted to any queue before is complete.
+GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
+{
+    const uint32_t n = gpsh_dev_load32_relaxed_gpu(&dev.nic->n_used),
+                   *used = gpushmem_nic_used(dev.nic, dev.n_pes);
+    int first = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct gpushmem_nic_queue *q =
+            &gpushmem_nic_queues(dev.nic)[gpsh_dev_load32_relaxed_gpu(&used[i])];
+        int status = gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+        first = first ? first : status;
+    }
+    return first;
+}
+
+GPSH_DEV_CALL void gpsh_dev_nic_quiet_pe(const struct gpushmem_dev &dev, int pe)
+{
+    struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
+    gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+}
+
+// ---- Fences ----
+
+// A fence only counts. Each queue finds out at its next post, or when an operation goes through a
+// ring beside it: what went through rings before the fence is complete then, and what was posted to
+// this queue is known by its position.
+GPSH_DEV_CALL void gpsh_dev_nic_meet_fence(const struct gpushmem_dev &dev,
+                                           struct gpushmem_nic_queue *q)
+{
+    const uint64_t fences = gpsh_dev_load64_relaxed_gpu(&dev.nic->fences);
+    gpsh_dev_rings_quiet(dev);
+    gpsh_dev_max64_relaxed_gpu(&q->fence_at, gpsh_dev_load64_relaxed_gpu(&q->head));
+    gpsh_dev_max64_relaxed_gpu(&q->fenced, gpsh_dev_load64_relaxed_gpu(&q->fetching));
+    gpsh_dev_fence_gpu(); // who sees the count sees the two positions
+    gpsh_dev_max64_relaxed_gpu(&q->fence_seen, fences);
+}
+
+// An operation towards the queue's PE goes through a ring: what a fence orders before it is
+// complete when this returns.
+GPSH_DEV_CALL bool gpsh_dev_nic_step_aside(const struct gpushmem_dev &dev,
+                                           struct gpushmem_nic_queue *q)
+{
+    const uint64_t before = gpsh_dev_load64_relaxed_gpu(&q->fence_at);
+    if (gpsh_dev_load64_relaxed_gpu(&q->done) < before)
+        gpsh_dev_nic_await(dev, q, before);
+    return false;
+}
+
+// An atomic goes through a ring. Those of one thread on one word are expected to happen in its
+// order, although only a fence promises that: so it waits for what was posted before, and what is
+// posted after it waits as after a fence.
+GPSH_DEV_CALL bool gpsh_dev_nic_before_ring(const struct gpushmem_dev &dev,
+                                            struct gpushmem_nic_queue *q)
+{
+    gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+    return false;
+}
+
+GPSH_DEV_CALL void gpsh_dev_nic_after_ring(const struct gpushmem_dev &dev)
+{
+    gpsh_dev_fence_gpu(); // who sees the count finds the ring under way
+    gpsh_dev_add64_relaxed_gpu(&dev.nic->fences, 1);
+}
+
+// ---- Posting ----
+
+// Until the WQEs below `end` have room. If it gives up, what was reserved is never written.
+GPSH_DEV int gpsh_dev_nic_await_room(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                     uint64_t first, uint64_t end)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    while (end > gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth) {
+        gpsh_dev_nic_poll(q);
+        if (gpsh_dev_nic_has_failed(q, end))
+            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        if (int status = gpsh_dev_spin(&wait, false)) {
+            gpsh_dev_nic_give_up(q, first, status);
+            return status;
+        }
+    }
+    return 0;
+}
+
+// Places that threads of a warp have reserved together, each as many of them.
+struct gpsh_dev_places {
+    uint64_t first; // of the first thread
+    unsigned mask;  // the threads
+    int status;     // not 0: there are none
+};
+
+// One add for the threads of a warp that are here together and have the same queue. The functions
+// that threads meet in are not inlined, so that each has one place for all. `room`: the position up
+// to which there was some lately.
+GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_dev &dev,
+                                                          struct gpushmem_nic_queue *q, unsigned n,
+                                                          uint64_t room)
+{
+    const unsigned mask = gpsh_dev_lanes_with(q), count = n * gpsh_dev_lanes_size(mask);
+    uint64_t first = 0;
+    int status = 0;
+    if (gpsh_dev_lanes_rank(mask) == 0) {
+        first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
+        if (first + count > room)
+            status = gpsh_dev_nic_await_room(dev, q, first, first + count);
+    }
+    first = gpsh_dev_lanes_first(mask, first);
+    return {first, mask, (int)gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status)};
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_head_word(const struct gpushmem_nic_queue *q, uint64_t position,
+                                         const struct gpsh_dev_wqe &wqe)
+{
+    return gpsh_dev_nic_pair((uint32_t)(position & 0xffff) << 8 | wqe.opcode,
+                             q->qpn << 8 | wqe.size);
+}
+
+GPSH_DEV uint64_t *gpsh_dev_nic_block(const struct gpushmem_nic_queue *q, uint64_t position)
+{
+    return q->sq + (position & (((uint64_t)1 << q->entries_log2) - 1)) * GPUSHMEM_COMMAND_WORDS;
+}
+
+GPSH_DEV void gpsh_dev_nic_write(const struct gpushmem_nic_queue *q, uint64_t position,
+                                 const struct gpsh_dev_wqe &wqe, uint32_t flags)
+{
+    const uint64_t words[8] = {gpsh_dev_nic_head_word(q, position, wqe),
+                               (uint64_t)flags << 24,
+                               gpsh_dev_big64(wqe.to),
+                               gpsh_dev_big32(q->rkey),
+                               wqe.words[0],
+                               wqe.words[1],
+                               wqe.words[2],
+                               wqe.words[3]};
+    gpsh_dev_store_command(gpsh_dev_nic_block(q, position), words);
+}
+
+// How a queue's NIC is told. In registers before the fences, which drop what is cached of the
+// queue.
+struct gpsh_dev_bell {
+    uint32_t *record;
+    uint64_t *doorbell;
+    uint32_t depth;
+    bool near_gpu;
+};
+
+GPSH_DEV struct gpsh_dev_bell gpsh_dev_nic_bell(const struct gpushmem_nic_queue *q)
+{
+    return {q->sq_record, q->doorbell, q->depth, (q->flags & GPUSHMEM_NIC_NEAR) != 0};
+}
+
+// Before the NIC is told of what was written: it reads queues in this GPU's memory, and the heap
+// there, where all of the GPU's own threads meet.
+GPSH_DEV void gpsh_dev_nic_fence(const struct gpsh_dev_bell &bell)
+{
+    if (bell.near_gpu)
+        gpsh_dev_fence_gpu();
+    else
+        gpsh_dev_fence_sys();
+}
+
+// Where a queue stands. Loaded together, early, so that the loads are under way side by side: what
+// is seen may be old, which is on the safe side.
+struct gpsh_dev_nic_seen {
+    uint64_t ready, head, done;
+};
+
+GPSH_DEV struct gpsh_dev_nic_seen gpsh_dev_nic_see(const struct gpushmem_nic_queue *q)
+{
+    return {gpsh_dev_load64_relaxed_gpu(&q->ready), gpsh_dev_load64_relaxed_gpu(&q->head),
+            gpsh_dev_load64_relaxed_gpu(&q->done)};
+}
+
+// The thread has its turn: rings the doorbell for all WQEs below `end`, or leaves that to whoever
+// has reserved what follows: if that has room, it waits for nobody but this thread. `word`: the
+// first one of the last WQE. `waited`: other threads may have written since the last fence.
+GPSH_DEV void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell &bell,
+                                     const struct gpsh_dev_nic_seen &seen, uint64_t end,
+                                     uint64_t word, bool waited)
+{
+    if (seen.head <= end || end + GPUSHMEM_NIC_AT_ONCE > seen.done + bell.depth) {
+        if (waited)
+            gpsh_dev_nic_fence(bell); // the WQEs of those before the record
+        gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
+        gpsh_dev_nic_fence(bell); // the record before the doorbell
+        gpsh_dev_store64_sys(bell.doorbell, word);
+    }
+    gpsh_dev_max64_relaxed_gpu(&q->ready, end);
+}
+
+// The WQEs from `first` to `end` are written: waits until those before are, too. The turn is passed
+// on within the loop: threads of a warp may be held up behind it until all of them are there.
+GPSH_DEV int gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                  struct gpsh_dev_nic_seen seen, uint64_t first, uint64_t end,
+                                  uint64_t word)
+{
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
+    gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
+    for (bool waited = false;; waited = true) {
+        if (seen.ready == first) {
+            gpsh_dev_nic_take_turn(q, bell, seen, end, word, waited);
+            return 0;
+        }
+        if (gpsh_dev_nic_has_failed(q, first)) // nobody writes what is before
+            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        if (int status = gpsh_dev_spin(&wait, false)) {
+            gpsh_dev_nic_give_up(q, first, status);
+            return status;
+        }
+        seen = gpsh_dev_nic_see(q);
+    }
+}
+
+// All threads of these places have written theirs, n each. `word`: the first one of the last of the
+// thread's; `seen`: before that.
+GPSH_DEV_CALL int gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                      const struct gpsh_dev_places places,
+                                      const struct gpsh_dev_nic_seen seen, unsigned n,
+                                      uint64_t word)
+{
+    word = gpsh_dev_lanes_last(places.mask, word);
+    gpsh_dev_lanes_meet(places.mask); // their stores, before the first one's fence
+    int status = 0;
+    if (gpsh_dev_lanes_rank(places.mask) == 0)
+        status = gpsh_dev_nic_publish(dev, q, seen, places.first,
+                                      places.first + n * gpsh_dev_lanes_size(places.mask), word);
+    // No lane goes ahead of the first one, to reserve what that one would have to wait for.
+    gpsh_dev_lanes_meet(places.mask);
+    return status;
+}
+
+// 0 for a failure that was told: of a completion, by its word.
+GPSH_DEV void gpsh_dev_nic_tell(const struct gpushmem_dev &dev, const struct gpushmem_nic_queue *q,
+                                int status)
+{
+    if (status == GPUSHMEM_ERR_TIMEOUT)
+        gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+}
+
+// Posts N WQEs, one after the other, of which the last one of the warp's threads asks for a
+// completion. Returns the position after the last one, or 0 if that is not possible. The source of
+// a WQE is what the thread sees.
+template <int N>
+GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                    const struct gpsh_dev_wqe (&what)[N], bool fetches)
+{
+    const uint64_t done = gpsh_dev_load64_relaxed_gpu(&q->done),
+                   before = gpsh_dev_load64_relaxed_gpu(&q->fenced);
+    const struct gpsh_dev_places places = gpsh_dev_nic_reserve(dev, q, N, done + q->depth);
+    if (places.status) {
+        gpsh_dev_nic_tell(dev, q, places.status);
+        return 0;
+    }
+    const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
+    const unsigned rank = gpsh_dev_lanes_rank(places.mask);
+    const bool last = rank + 1 == gpsh_dev_lanes_size(places.mask);
+    const uint64_t mine = places.first + N * rank;
+    const bool fenced = before > done;
+    GPSH_UNROLL
+    for (int i = 0; i < N; i++)
+        gpsh_dev_nic_write(q, mine + i, what[i],
+                           (fenced && !i ? GPSH_NIC_FENCED : 0) |
+                               (last && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
+    if (fetches)
+        gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
+    if (int status = gpsh_dev_nic_commit(dev, q, places, seen, N,
+                                         gpsh_dev_nic_head_word(q, mine + N - 1, what[N - 1])))
+        gpsh_dev_nic_tell(dev, q, status);
+    return mine + N;
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_post_one(const struct gpushmem_dev &dev,
+                                        struct gpushmem_nic_queue *q,
+                                        const struct gpsh_dev_wqe &what, bool fetches)
+{
+    const struct gpsh_dev_wqe one[1] = {what};
+    return gpsh_dev_nic_post(dev, q, one, fetches);
+}
+
+#endif
