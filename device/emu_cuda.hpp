@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "gpushmem/device/emu.hpp"
+#include "gpushmem/device/emu_launch.hpp"
 
 #undef __align__
 #undef __shared__
