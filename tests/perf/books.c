@@ -23,23 +23,13 @@
 #include "job/job.h"
 #include "memory/team_scratch.h"
 #include "tests/fakes/fake_verbs.h"
+#include "tests/perf/resident.h"
 #include "transports/verbs/setup/verbs_message.h"
 #include "transports/verbs/setup/verbs_setup.h"
 
 enum { CHANNELS = 3, HEAP = 1 << 20, MOST_INIT_MIB = 64, MOST_RECORD = 256 };
 
 static struct gpsh_settings settings;
-
-static double resident(void)
-{
-    unsigned long size, pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%lu %lu", &size, &pages) != 2)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
 
 // Every peer's end of a handshake.
 static void answer(struct ibv_qp *from, const void *bytes, size_t n)
@@ -110,12 +100,12 @@ static int read_all(struct books *books)
     const struct gpsh_bootstrap_ops ops = {.get = give};
     struct gpsh_bootstrap boot = {.ops = &ops, .n_pes = books->n_pes};
     struct gpsh_records records;
-    double before = resident(), begun_s = now_s();
+    double before = perf_resident(), begun_s = now_s();
     published.gets = 0;
     int status = gpsh_records_open(&records, books->n_pes);
     if (!status)
         status = gpsh_records_read(&records, &boot, accept_all, NULL);
-    books->read = resident() - before;
+    books->read = perf_resident() - before;
     books->read_s = now_s() - begun_s;
     books->gets = published.gets;
     gpsh_records_close(&records);
@@ -163,11 +153,11 @@ static int send_all(struct gpsh_transport *transport, struct books *books, const
 
 static double job_books(int n_pes)
 {
-    double before = resident();
+    double before = perf_resident();
     gpsh_job_state.boot->n_pes = n_pes;
     if (gpsh_job_open())
         return -1;
-    return resident() - before;
+    return perf_resident() - before;
 }
 
 static int measure(struct books *books)
@@ -196,15 +186,15 @@ static int measure(struct books *books)
         .regions = {{heap, HEAP, GPSH_MEMORY_HOST, -1, -1},
                     {control, control_bytes, GPSH_MEMORY_HOST, -1, -1}}};
     books->job = job_books(books->n_pes);
-    double before = resident();
+    double before = perf_resident();
     int status = gpsh_verbs_ops.open(&env, &transport);
     if (!status)
         status = connect_all(transport, books);
-    books->init = resident() - before;
-    before = resident();
+    books->init = perf_resident() - before;
+    before = perf_resident();
     if (!status)
         status = send_all(transport, books, heap);
-    books->per_peer = (resident() - before) / (books->peers ? books->peers : 1);
+    books->per_peer = (perf_resident() - before) / (books->peers ? books->peers : 1);
     return status ? status : read_all(books);
 }
 

@@ -26,6 +26,7 @@
 #include "job/job.h"
 #include "memory/heap.h"
 #include "progress/waiter.h"
+#include "tests/perf/resident.h"
 
 enum { NODE = 8, BLOCK = 8, USER = 8 << 20, MOST_TEAMS_MIB = 16, BYTES_A_US = 25000 };
 enum { GATHERED = 16 << 10 }; // of coll_choice.c
@@ -138,17 +139,6 @@ static void map_job(int n)
     }
 }
 
-static double resident(void)
-{
-    unsigned long size, pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%lu %lu", &size, &pages) != 2)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 // Bytes that the teams of init take, or -1.
 static double open_job(int n)
 {
@@ -159,8 +149,8 @@ static double open_job(int n)
         return -1;
     map_job(n);
     gpsh_sync_init(0);
-    double before = resident();
-    return gpsh_teams_init(gpsh_teams_reach()) ? -1 : resident() - before;
+    double before = perf_resident();
+    return gpsh_teams_init(gpsh_teams_reach()) ? -1 : perf_resident() - before;
 }
 
 // ---- Operations ----
@@ -265,7 +255,7 @@ static int fails(const char *name, long n, const char *what, double is, double m
 static int row(const char *name, int (*run)(void), long rounds, long puts, long bytes)
 {
     long n = gpsh_job()->n_pes, peers = sent.peers;
-    double before = resident();
+    double before = perf_resident();
     sent.rounds = sent.puts = sent.bytes = 0;
     if (run()) {
         fprintf(stderr, "%s of %ld PEs: %s\n", name, n, gpsh_last_error());
@@ -274,7 +264,7 @@ static int row(const char *name, int (*run)(void), long rounds, long puts, long 
     double us = (double)sent.rounds * MESSAGE_US + (double)sent.puts * PIPED_US +
                 (double)sent.bytes / BYTES_A_US;
     printf("%8ld %-14s %8ld %8ld %10ld %10.1f %8ld %10.2f\n", n, name, sent.rounds, sent.puts,
-           sent.bytes, us, sent.peers - peers, (resident() - before) / (1 << 20));
+           sent.bytes, us, sent.peers - peers, (perf_resident() - before) / (1 << 20));
     return fails(name, n, "rounds", (double)sent.rounds, (double)rounds) +
            fails(name, n, "messages beside them", (double)sent.puts, (double)puts) +
            fails(name, n, "bytes", (double)sent.bytes, (double)bytes);
