@@ -39,13 +39,15 @@ static uint64_t posted_to(int pe)
         CHECK(posted_to(pe) - before == (uint64_t)(n));                                            \
     } while (0)
 
-// The first operation goes through the ring, and asks for the queue.
+// The first operation goes through the ring, and asks for the queue. Not many while it comes: tests
+// of failures count requests.
 __global__ void meet(shared *s, const uint32_t *state, int pe)
 {
-    for (int i = 0; i < 1000000 && __atomic_load_n(state, __ATOMIC_ACQUIRE) == GPUSHMEM_NIC_NONE;
+    for (int i = 0; i < 200000 && __atomic_load_n(state, __ATOMIC_ACQUIRE) == GPUSHMEM_NIC_NONE;
          i++) {
         gpushmem_dev_uint64_p(&s->word, 1, pe);
         gpushmem_dev_quiet();
+        __nanosleep(100000);
     }
 }
 
@@ -59,10 +61,11 @@ __global__ void put_one(shared *s, uint64_t value, int pe)
 // A context has a queue of its own: the first operation through its ring asks for it.
 __global__ void meet_by_context(shared *s, const uint32_t *state, gpushmem_dev_ctx ctx, int pe)
 {
-    for (int i = 0; i < 1000000 && __atomic_load_n(state, __ATOMIC_ACQUIRE) == GPUSHMEM_NIC_NONE;
+    for (int i = 0; i < 200000 && __atomic_load_n(state, __ATOMIC_ACQUIRE) == GPUSHMEM_NIC_NONE;
          i++) {
         gpushmem_dev_ctx_uint64_p(ctx, &s->word, 1, pe);
         gpushmem_dev_ctx_quiet(ctx);
+        __nanosleep(100000);
     }
 }
 
