@@ -23,9 +23,9 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpus
     if (!gpsh_dev_check_word(dev, target, width, pe))
         return 0;
     uint64_t away = gpsh_dev_away_amo(dev, pe);
-    if (!away && gpsh_dev_posts(via)) {
+    if (!away && gpsh_dev_posts_to(via, pe)) {
         const struct gpsh_dev_taken got =
-            gpsh_dev_nic_amo(*via.self, amo, target, width, operand, compare, pe, fetch);
+            gpsh_dev_nic_amo(*via.self, via.nic, amo, target, width, operand, compare, pe, fetch);
         if (got.taken)
             return got.value;
         const uint64_t before =
@@ -65,8 +65,8 @@ GPSH_DEV void gpsh_dev_put_signal_away(const struct gpushmem_dev &via, void *to,
                                        size_t bytes, uint64_t *signal, uint64_t value, int op,
                                        int pe, bool blocking)
 {
-    if (!gpsh_dev_posts(via) ||
-        !gpsh_dev_nic_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking))
+    if (!gpsh_dev_posts_to(via, pe) || !gpsh_dev_nic_put_signal(*via.self, via.nic, to, from, bytes,
+                                                                signal, value, op, pe, blocking))
         gpsh_dev_ring_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking);
 }
 

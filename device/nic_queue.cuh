@@ -28,7 +28,7 @@ enum {
 struct gpsh_dev_wqe {
     uint32_t opcode;
     uint32_t size;     // in 16 bytes
-    uint64_t to;       // address there
+    uint64_t to;       // address of the object here: the queue knows where it is there
     uint64_t words[4]; // the upper half of the block
 };
 
@@ -37,39 +37,35 @@ GPSH_DEV uint64_t gpsh_dev_nic_pair(uint32_t low, uint32_t high)
     return gpsh_dev_big32(low) | (uint64_t)gpsh_dev_big32(high) << 32;
 }
 
-GPSH_DEV uint64_t gpsh_dev_nic_there(const struct gpushmem_nic_queue *q, const void *address)
-{
-    return (uint64_t)(uintptr_t)address + q->remote;
-}
-
 // Of `bytes` from or to registered memory.
-GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_data(uint32_t opcode, uint64_t there, const void *local,
-                                               uint32_t key, uint32_t bytes)
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_data(uint32_t opcode, const void *target,
+                                               const void *local, uint32_t key, uint32_t bytes)
 {
     return {opcode,
             3,
-            there,
+            (uint64_t)(uintptr_t)target,
             {gpsh_dev_nic_pair(bytes, key), gpsh_dev_big64((uint64_t)(uintptr_t)local), 0, 0}};
 }
 
 // A write that carries its payload: the length comes first, so words are split across halves.
-GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_inline(uint64_t there, const uint64_t (&payload)[4],
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_inline(const void *target, const uint64_t (&payload)[4],
                                                  uint32_t bytes)
 {
     return {GPSH_NIC_WRITE,
             (36 + bytes + 15) / 16,
-            there,
+            (uint64_t)(uintptr_t)target,
             {gpsh_dev_big32(GPSH_NIC_INLINE | bytes) | payload[0] << 32,
              payload[0] >> 32 | payload[1] << 32, payload[1] >> 32 | payload[2] << 32,
              payload[2] >> 32 | payload[3] << 32}};
 }
 
-GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_atomic(uint32_t opcode, uint64_t there, uint64_t operand,
-                                                 uint64_t compare, uint64_t *landing, uint32_t key)
+GPSH_DEV struct gpsh_dev_wqe gpsh_dev_wqe_atomic(uint32_t opcode, const void *target,
+                                                 uint64_t operand, uint64_t compare,
+                                                 uint64_t *landing, uint32_t key)
 {
     return {opcode,
             4,
-            there,
+            (uint64_t)(uintptr_t)target,
             {gpsh_dev_big64(operand), gpsh_dev_big64(compare),
              gpsh_dev_nic_pair((uint32_t)sizeof *landing, key),
              gpsh_dev_big64((uint64_t)(uintptr_t)landing)}};
@@ -130,7 +126,7 @@ GPSH_DEV bool gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t next, 
 }
 
 // Consumes what is there, unless another thread is at it.
-GPSH_DEV_CALL void gpsh_dev_nic_poll(struct gpushmem_nic_queue *q)
+GPSH_DEV void gpsh_dev_nic_poll(struct gpushmem_nic_queue *q)
 {
     if (gpsh_dev_load32_relaxed_gpu(&q->polling) || gpsh_dev_exchange32_relaxed_gpu(&q->polling, 1))
         return;
@@ -148,25 +144,37 @@ GPSH_DEV_CALL void gpsh_dev_nic_poll(struct gpushmem_nic_queue *q)
     gpsh_dev_store32_relaxed_gpu(&q->polling, 0);
 }
 
+// Polls until the WQEs below `least` are complete. Not 0: one below `end` will never be, or the
+// wait is over, and why. What a wait in the midst of a post keeps in registers every kernel that
+// posts needs, so this is one function, and looks up when it is over only now and then.
+GPSH_DEV_CALL int gpsh_dev_nic_await_done(const struct gpushmem_dev &dev,
+                                          struct gpushmem_nic_queue *q, uint64_t least,
+                                          uint64_t end)
+{
+    struct gpsh_dev_lean_wait wait = {};
+    while (gpsh_dev_load64_relaxed_gpu(&q->done) < least) {
+        gpsh_dev_nic_poll(q);
+        if (gpsh_dev_load64_relaxed_gpu(&q->done) >= least)
+            break;
+        if (gpsh_dev_nic_has_failed(q, end))
+            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        if (int status = gpsh_dev_lean_spin(dev, &wait))
+            return status;
+    }
+    return 0;
+}
+
 // Until the WQEs below `end` are complete. What they fetched is visible then. 0, or why not: that
 // was recorded.
 GPSH_DEV_CALL int gpsh_dev_nic_await(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
                                      uint64_t end)
 {
-    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    while (gpsh_dev_load64_relaxed_gpu(&q->done) < end) {
-        gpsh_dev_nic_poll(q);
-        if (gpsh_dev_load64_relaxed_gpu(&q->done) >= end)
-            break;
-        if (gpsh_dev_nic_has_failed(q, end))
-            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
-        if (int status = gpsh_dev_spin(&wait, false)) {
-            gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
-            return status;
-        }
-    }
-    gpsh_dev_fence_acquire_sys();
-    return 0;
+    const int status = gpsh_dev_nic_await_done(dev, q, end, end);
+    if (status && !gpsh_dev_nic_has_failed(q, end))
+        gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+    if (!status)
+        gpsh_dev_fence_acquire_sys();
+    return status;
 }
 
 // Everything that kernels posted to any queue before is complete.
@@ -199,7 +207,12 @@ GPSH_DEV_CALL void gpsh_dev_nic_meet_fence(const struct gpushmem_dev &dev,
                                            struct gpushmem_nic_queue *q)
 {
     const uint64_t fences = gpsh_dev_load64_relaxed_gpu(&dev.nic->fences);
-    gpsh_dev_rings_quiet(dev);
+    for (uint32_t i = 0; i < dev.n_rings; i++) { // one after the other: registers, again
+        const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, i);
+        const uint64_t head = gpsh_dev_load64_relaxed_gpu(ring.head);
+        if (gpsh_dev_load64_relaxed_gpu(ring.completed_seen) < head)
+            gpsh_dev_await_completed(dev, i, head);
+    }
     gpsh_dev_max64_relaxed_gpu(&q->fence_at, gpsh_dev_load64_relaxed_gpu(&q->head));
     gpsh_dev_max64_relaxed_gpu(&q->fenced, gpsh_dev_load64_relaxed_gpu(&q->fetching));
     gpsh_dev_fence_gpu(); // who sees the count sees the two positions
@@ -235,73 +248,64 @@ GPSH_DEV_CALL void gpsh_dev_nic_after_ring(const struct gpushmem_dev &dev)
 
 // ---- Posting ----
 
-// Until the WQEs below `end` have room. If it gives up, what was reserved is never written.
-GPSH_DEV int gpsh_dev_nic_await_room(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                     uint64_t first, uint64_t end)
-{
-    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    while (end > gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth) {
-        gpsh_dev_nic_poll(q);
-        if (gpsh_dev_nic_has_failed(q, end))
-            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
-        if (int status = gpsh_dev_spin(&wait, false)) {
-            gpsh_dev_nic_give_up(q, first, status);
-            return status;
-        }
-    }
-    return 0;
-}
-
-// Places that threads of a warp have reserved together, each as many of them.
-struct gpsh_dev_places {
-    uint64_t first; // of the first thread
-    unsigned mask;  // the threads
-    int status;     // not 0: there are none
+// How far a queue is, and which of its reads and atomics a fence is behind. May be old, which is on
+// the safe side.
+struct gpsh_dev_nic_done {
+    uint64_t done, fenced;
 };
 
-// One add for the threads of a warp that are here together and have the same queue. The functions
-// that threads meet in are not inlined, so that each has one place for all. `room`: the position up
-// to which there was some lately.
-GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_dev &dev,
-                                                          struct gpushmem_nic_queue *q, unsigned n,
-                                                          uint64_t room)
+GPSH_DEV struct gpsh_dev_nic_done gpsh_dev_nic_done_of(const struct gpushmem_nic_queue *q)
 {
-    const unsigned mask = gpsh_dev_lanes_with(q), count = n * gpsh_dev_lanes_size(mask);
-    uint64_t first = 0;
-    int status = 0;
-    if (gpsh_dev_lanes_rank(mask) == 0) {
-        first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
-        if (first + count > room)
-            status = gpsh_dev_nic_await_room(dev, q, first, first + count);
-    }
-    first = gpsh_dev_lanes_first(mask, first);
-    return {first, mask, (int)gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status)};
+    return {gpsh_dev_load64_relaxed_gpu(&q->done), gpsh_dev_load64_relaxed_gpu(&q->fenced)};
 }
 
-GPSH_DEV uint64_t gpsh_dev_nic_head_word(const struct gpushmem_nic_queue *q, uint64_t position,
+// A wait of a thread that posts is over since it took too long, or the host has ended it: what was
+// reserved from `first` on is never written.
+GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(const struct gpushmem_dev &dev,
+                                                struct gpushmem_nic_queue *q, uint64_t first,
+                                                int status)
+{
+    gpsh_dev_nic_give_up(q, first, status);
+    if (status == GPUSHMEM_ERR_TIMEOUT)
+        gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+}
+
+// What a WQE takes from its queue. It never changes while the queue is up.
+struct gpsh_dev_nic_facts {
+    uint64_t *sq;
+    uint64_t remote;
+    uint32_t qpn, rkey, depth, entries_log2;
+};
+
+GPSH_DEV struct gpsh_dev_nic_facts gpsh_dev_nic_facts_of(const struct gpushmem_nic_queue *q)
+{
+    return {q->sq, q->remote, q->qpn, q->rkey, q->depth, q->entries_log2};
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_head_word(uint32_t qpn, uint64_t position,
                                          const struct gpsh_dev_wqe &wqe)
 {
-    return gpsh_dev_nic_pair((uint32_t)(position & 0xffff) << 8 | wqe.opcode,
-                             q->qpn << 8 | wqe.size);
+    return gpsh_dev_nic_pair((uint32_t)(position & 0xffff) << 8 | wqe.opcode, qpn << 8 | wqe.size);
 }
 
-GPSH_DEV uint64_t *gpsh_dev_nic_block(const struct gpushmem_nic_queue *q, uint64_t position)
+GPSH_DEV uint64_t *gpsh_dev_nic_block(const struct gpsh_dev_nic_facts &facts, uint64_t position)
 {
-    return q->sq + (position & (((uint64_t)1 << q->entries_log2) - 1)) * GPUSHMEM_COMMAND_WORDS;
+    return facts.sq + (uint64_t)((uint32_t)position & ((1u << facts.entries_log2) - 1)) *
+                          GPUSHMEM_COMMAND_WORDS;
 }
 
-GPSH_DEV void gpsh_dev_nic_write(const struct gpushmem_nic_queue *q, uint64_t position,
+GPSH_DEV void gpsh_dev_nic_write(const struct gpsh_dev_nic_facts &facts, uint64_t position,
                                  const struct gpsh_dev_wqe &wqe, uint32_t flags)
 {
-    const uint64_t words[8] = {gpsh_dev_nic_head_word(q, position, wqe),
+    const uint64_t words[8] = {gpsh_dev_nic_head_word(facts.qpn, position, wqe),
                                (uint64_t)flags << 24,
-                               gpsh_dev_big64(wqe.to),
-                               gpsh_dev_big32(q->rkey),
+                               gpsh_dev_big64(wqe.to + facts.remote),
+                               gpsh_dev_big32(facts.rkey),
                                wqe.words[0],
                                wqe.words[1],
                                wqe.words[2],
                                wqe.words[3]};
-    gpsh_dev_store_command(gpsh_dev_nic_block(q, position), words);
+    gpsh_dev_store_command(gpsh_dev_nic_block(facts, position), words);
 }
 
 // How a queue's NIC is told. In registers before the fences, which drop what is cached of the
@@ -309,13 +313,12 @@ GPSH_DEV void gpsh_dev_nic_write(const struct gpushmem_nic_queue *q, uint64_t po
 struct gpsh_dev_bell {
     uint32_t *record;
     uint64_t *doorbell;
-    uint32_t depth;
     bool near_gpu;
 };
 
 GPSH_DEV struct gpsh_dev_bell gpsh_dev_nic_bell(const struct gpushmem_nic_queue *q)
 {
-    return {q->sq_record, q->doorbell, q->depth, (q->flags & GPUSHMEM_NIC_NEAR) != 0};
+    return {q->sq_record, q->doorbell, (q->flags & GPUSHMEM_NIC_NEAR) != 0};
 }
 
 // Before the NIC is told of what was written: it reads queues in this GPU's memory, and the heap
@@ -328,26 +331,27 @@ GPSH_DEV void gpsh_dev_nic_fence(const struct gpsh_dev_bell &bell)
         gpsh_dev_fence_sys();
 }
 
-// Where a queue stands. Loaded together, early, so that the loads are under way side by side: what
-// is seen may be old, which is on the safe side.
+// The turn, and where the queue stands. Loaded together, so that the loads are under way side by
+// side: what is seen may be old, which is on the safe side.
 struct gpsh_dev_nic_seen {
-    uint64_t ready, head, done;
+    uint64_t ready, head, done, failed;
 };
 
 GPSH_DEV struct gpsh_dev_nic_seen gpsh_dev_nic_see(const struct gpushmem_nic_queue *q)
 {
     return {gpsh_dev_load64_relaxed_gpu(&q->ready), gpsh_dev_load64_relaxed_gpu(&q->head),
-            gpsh_dev_load64_relaxed_gpu(&q->done)};
+            gpsh_dev_load64_relaxed_gpu(&q->done), gpsh_dev_load64_relaxed_gpu(&q->failed)};
 }
 
 // The thread has its turn: rings the doorbell for all WQEs below `end`, or leaves that to whoever
-// has reserved what follows: if that has room, it waits for nobody but this thread. `word`: the
-// first one of the last WQE. `waited`: other threads may have written since the last fence.
+// has reserved what follows: if that has room, it waits for nobody but this thread. `room`: the
+// position up to which there is some. `word`: the first one of the last WQE. `waited`: other
+// threads may have written since the last fence.
 GPSH_DEV void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell &bell,
-                                     const struct gpsh_dev_nic_seen &seen, uint64_t end,
-                                     uint64_t word, bool waited)
+                                     uint64_t head, uint64_t room, uint64_t end, uint64_t word,
+                                     bool waited)
 {
-    if (seen.head <= end || end + GPUSHMEM_NIC_AT_ONCE > seen.done + bell.depth) {
+    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room) {
         if (waited)
             gpsh_dev_nic_fence(bell); // the WQEs of those before the record
         gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
@@ -357,94 +361,123 @@ GPSH_DEV void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q, const struct 
     gpsh_dev_max64_relaxed_gpu(&q->ready, end);
 }
 
-// The WQEs from `first` to `end` are written: waits until those before are, too. The turn is passed
-// on within the loop: threads of a warp may be held up behind it until all of them are there.
-GPSH_DEV int gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                  struct gpsh_dev_nic_seen seen, uint64_t first, uint64_t end,
-                                  uint64_t word)
+// Waits until the WQEs before `first` are written, and takes the turn then. It is passed on within
+// the loop: threads of a warp may be held up behind it until all of them are there.
+GPSH_DEV_CALL void gpsh_dev_nic_await_turn(const struct gpushmem_dev &dev,
+                                           struct gpushmem_nic_queue *q, uint64_t first,
+                                           uint64_t end, uint64_t word)
 {
-    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
-    const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
-    gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
-    for (bool waited = false;; waited = true) {
+    struct gpsh_dev_lean_wait wait = {};
+    for (;;) {
+        const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
         if (seen.ready == first) {
-            gpsh_dev_nic_take_turn(q, bell, seen, end, word, waited);
-            return 0;
+            gpsh_dev_nic_take_turn(q, gpsh_dev_nic_bell(q), seen.head, seen.done + q->depth, end,
+                                   word, true);
+            return;
         }
-        if (gpsh_dev_nic_has_failed(q, first)) // nobody writes what is before
-            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
-        if (int status = gpsh_dev_spin(&wait, false)) {
-            gpsh_dev_nic_give_up(q, first, status);
-            return status;
+        if (~seen.failed < first) // nobody writes what is before
+            return;
+        if (int status = gpsh_dev_lean_spin(dev, &wait)) {
+            gpsh_dev_nic_leave_unwritten(dev, q, first, status);
+            return;
         }
-        seen = gpsh_dev_nic_see(q);
     }
 }
 
-// All threads of these places have written theirs, n each. `word`: the first one of the last of the
-// thread's; `seen`: before that.
-GPSH_DEV_CALL int gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                      const struct gpsh_dev_places places,
-                                      const struct gpsh_dev_nic_seen seen, unsigned n,
-                                      uint64_t word)
+// The WQEs from `first` to `end` are written, by threads that have met since.
+GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                   uint64_t room, uint64_t first, uint64_t end, uint64_t word)
 {
-    word = gpsh_dev_lanes_last(places.mask, word);
-    gpsh_dev_lanes_meet(places.mask); // their stores, before the first one's fence
-    int status = 0;
-    if (gpsh_dev_lanes_rank(places.mask) == 0)
-        status = gpsh_dev_nic_publish(dev, q, seen, places.first,
-                                      places.first + n * gpsh_dev_lanes_size(places.mask), word);
-    // No lane goes ahead of the first one, to reserve what that one would have to wait for.
-    gpsh_dev_lanes_meet(places.mask);
-    return status;
+    const uint64_t ready = gpsh_dev_load64_relaxed_gpu(&q->ready),
+                   head = gpsh_dev_load64_relaxed_gpu(&q->head);
+    const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
+    gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
+    if (ready != first)
+        return gpsh_dev_nic_await_turn(dev, q, first, end, word);
+    gpsh_dev_nic_take_turn(q, bell, head, room, end, word, false);
 }
 
-// 0 for a failure that was told: of a completion, by its word.
-GPSH_DEV void gpsh_dev_nic_tell(const struct gpushmem_dev &dev, const struct gpushmem_nic_queue *q,
-                                int status)
+// Places that threads of a warp have reserved together, each as many of them, and what is written
+// there.
+struct gpsh_dev_places {
+    uint64_t first; // of the first thread
+    uint64_t room;  // the position up to which there is some; 0: not known
+    struct gpsh_dev_nic_facts facts;
+    unsigned mask;  // the threads; 0: there are no places
+    uint32_t flags; // of the first WQE of each thread
+};
+
+// One add for the threads of a warp that are here together and have the same queue. The functions
+// that threads meet in are not inlined, so that each has one place for all. `done`: as seen lately.
+GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_dev &dev,
+                                                          struct gpushmem_nic_queue *q, unsigned n,
+                                                          uint64_t done, uint32_t flags)
 {
-    if (status == GPUSHMEM_ERR_TIMEOUT)
-        gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+    const unsigned mask = gpsh_dev_lanes_with(q), count = n * gpsh_dev_lanes_size(mask);
+    uint64_t first = 0;
+    int status = 0;
+    if (gpsh_dev_lanes_rank(mask) == 0)
+        first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
+    const struct gpsh_dev_nic_facts facts = gpsh_dev_nic_facts_of(q); // while the add is under way
+    first = gpsh_dev_lanes_first(mask, first);
+    if (first + count <= done + facts.depth)
+        return {first, done + facts.depth, facts, mask, flags};
+    if (gpsh_dev_lanes_rank(mask) == 0) {
+        status = gpsh_dev_nic_await_done(dev, q, first + count - q->depth, first + count);
+        if (status)
+            gpsh_dev_nic_leave_unwritten(dev, q, first, status);
+    }
+    status = (int)gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status);
+    return {first, 0, gpsh_dev_nic_facts_of(q), status ? 0 : mask, flags};
+}
+
+// All threads of these places have written theirs, n each. `word`: the first one of the last of the
+// thread's.
+GPSH_DEV_CALL void gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                       unsigned mask, uint64_t first, uint64_t room, unsigned n,
+                                       uint64_t word)
+{
+    word = gpsh_dev_lanes_last(mask, word);
+    gpsh_dev_lanes_meet(mask); // their stores, before the first one's fence
+    if (gpsh_dev_lanes_rank(mask) == 0)
+        gpsh_dev_nic_publish(dev, q, room, first, first + n * gpsh_dev_lanes_size(mask), word);
+    // No lane goes ahead of the first one, to reserve what that one would have to wait for.
+    gpsh_dev_lanes_meet(mask);
 }
 
 // Posts N WQEs, one after the other, of which the last one of the warp's threads asks for a
 // completion. Returns the position after the last one, or 0 if that is not possible. The source of
-// a WQE is what the thread sees.
+// a WQE is what the thread sees. `found`: of the queue, a moment ago.
 template <int N>
 GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
+                                    const struct gpsh_dev_nic_done &found,
                                     const struct gpsh_dev_wqe (&what)[N], bool fetches)
 {
-    const uint64_t done = gpsh_dev_load64_relaxed_gpu(&q->done),
-                   before = gpsh_dev_load64_relaxed_gpu(&q->fenced);
-    const struct gpsh_dev_places places = gpsh_dev_nic_reserve(dev, q, N, done + q->depth);
-    if (places.status) {
-        gpsh_dev_nic_tell(dev, q, places.status);
+    const struct gpsh_dev_places places = gpsh_dev_nic_reserve(
+        dev, q, N, found.done, found.fenced > found.done ? GPSH_NIC_FENCED : 0);
+    if (!places.mask)
         return 0;
-    }
-    const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
     const unsigned rank = gpsh_dev_lanes_rank(places.mask);
     const bool last = rank + 1 == gpsh_dev_lanes_size(places.mask);
     const uint64_t mine = places.first + N * rank;
-    const bool fenced = before > done;
     GPSH_UNROLL
     for (int i = 0; i < N; i++)
-        gpsh_dev_nic_write(q, mine + i, what[i],
-                           (fenced && !i ? GPSH_NIC_FENCED : 0) |
-                               (last && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
+        gpsh_dev_nic_write(places.facts, mine + i, what[i],
+                           (i ? 0 : places.flags) | (last && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
     if (fetches)
         gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
-    if (int status = gpsh_dev_nic_commit(dev, q, places, seen, N,
-                                         gpsh_dev_nic_head_word(q, mine + N - 1, what[N - 1])))
-        gpsh_dev_nic_tell(dev, q, status);
+    gpsh_dev_nic_commit(dev, q, places.mask, places.first, places.room, N,
+                        gpsh_dev_nic_head_word(places.facts.qpn, mine + N - 1, what[N - 1]));
     return mine + N;
 }
 
 GPSH_DEV uint64_t gpsh_dev_nic_post_one(const struct gpushmem_dev &dev,
                                         struct gpushmem_nic_queue *q,
+                                        const struct gpsh_dev_nic_done &found,
                                         const struct gpsh_dev_wqe &what, bool fetches)
 {
     const struct gpsh_dev_wqe one[1] = {what};
-    return gpsh_dev_nic_post(dev, q, one, fetches);
+    return gpsh_dev_nic_post(dev, q, found, one, fetches);
 }
 
 #endif

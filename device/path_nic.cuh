@@ -20,12 +20,12 @@ GPSH_DEV struct gpsh_dev_answer gpsh_dev_nic_fetch_into(const struct gpushmem_de
     struct gpsh_dev_answer answer = {0, GPUSHMEM_ERR_TRANSPORT, true};
     const uint64_t key = gpsh_dev_nic_pair(bytes, q->answers_lkey),
                    to = gpsh_dev_big64((uint64_t)(uintptr_t)landing);
-    const struct gpsh_dev_wqe wqe[1] = {
-        {what.opcode,
-         what.size,
-         what.to,
-         {key_at ? what.words[0] : key, key_at ? what.words[1] : to, key, to}}};
-    const uint64_t end = gpsh_dev_nic_post(dev, q, wqe, true);
+    const struct gpsh_dev_wqe wqe = {
+        what.opcode,
+        what.size,
+        what.to,
+        {key_at ? what.words[0] : key, key_at ? what.words[1] : to, key, to}};
+    const uint64_t end = gpsh_dev_nic_post_one(dev, q, gpsh_dev_nic_done_of(q), wqe, true);
     if (end)
         answer.status = gpsh_dev_nic_await(dev, q, end);
     if (!answer.status)
@@ -59,8 +59,7 @@ GPSH_DEV struct gpsh_dev_answer gpsh_dev_nic_fetch(const struct gpushmem_dev &de
 
 // ---- Operations ----
 
-GPSH_DEV_CALL void gpsh_dev_nic_ask(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                    int pe)
+GPSH_DEV void gpsh_dev_nic_ask(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q, int pe)
 {
     uint64_t index;
     if (!gpsh_dev_load32_relaxed_gpu(&q->asked) && !gpsh_dev_exchange32_relaxed_gpu(&q->asked, 1))
@@ -68,97 +67,129 @@ GPSH_DEV_CALL void gpsh_dev_nic_ask(const struct gpushmem_dev &dev, struct gpush
                       gpsh_dev_command(GPUSHMEM_CMD_NIC_QUEUE, pe, nullptr, nullptr, 0), &index);
 }
 
-// The queue towards that PE, which knows of all fences then, or nullptr: use a ring. The first who
-// misses it asks for it.
-GPSH_DEV struct gpushmem_nic_queue *gpsh_dev_nic_to(const struct gpushmem_dev &dev, int pe)
+// A queue that takes an operation, and what is known of it. Loaded together, so that the loads are
+// under way side by side.
+struct gpsh_dev_nic_way {
+    struct gpushmem_nic_queue *q; // nullptr: use a ring
+    struct gpsh_dev_nic_done found;
+    const char *heap;
+    uint64_t heap_bytes; // that its keys are for. An old value, 0, is on the safe side
+    uint32_t most;
+};
+
+GPSH_DEV struct gpsh_dev_nic_way gpsh_dev_nic_way_of(const struct gpushmem_dev &dev,
+                                                     struct gpushmem_nic_queue *q)
 {
-    if ((unsigned)pe >= (unsigned)dev.n_pes)
-        return nullptr;
-    struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
-    const uint32_t state = gpsh_dev_load32_relaxed_gpu(&q->state);
-    const uint64_t seen = gpsh_dev_load64_relaxed_gpu(&q->fence_seen),
-                   fences = gpsh_dev_load64_relaxed_gpu(&dev.nic->fences);
+    // past the first-level cache: the queue may have come up meanwhile
+    return {q, gpsh_dev_nic_done_of(q), dev.heap, gpsh_dev_load64_relaxed_gpu(&q->heap_bytes),
+            gpsh_dev_load32_relaxed_gpu(&q->most)};
+}
+
+// The queue is not up, or has not met the last fence. Whether it is to be used then.
+GPSH_DEV_CALL bool gpsh_dev_nic_prepare(const struct gpushmem_dev &dev,
+                                        struct gpushmem_nic_queue *q, int pe, uint32_t state)
+{
     if (state == GPUSHMEM_NIC_NONE)
         gpsh_dev_nic_ask(dev, q, pe);
-    if (state != GPUSHMEM_NIC_UP)
-        return nullptr;
-    if (seen != fences)
+    if (state == GPUSHMEM_NIC_UP)
         gpsh_dev_nic_meet_fence(dev, q);
-    return q;
+    return state == GPUSHMEM_NIC_UP;
+}
+
+// The queue towards that PE, which knows of all fences then. The first who misses it asks for it.
+// `nic`: of the handle, which the caller has at hand where the handle is a kernel's parameter.
+GPSH_DEV struct gpsh_dev_nic_way gpsh_dev_nic_to(const struct gpushmem_dev &dev,
+                                                 const struct gpushmem_nic *nic, int pe)
+{
+    struct gpushmem_nic_queue *q = &gpushmem_nic_queues(nic)[pe];
+    const uint32_t state = gpsh_dev_load32_relaxed_gpu(&q->state);
+    const uint64_t seen = gpsh_dev_load64_relaxed_gpu(&q->fence_seen),
+                   fences = gpsh_dev_load64_relaxed_gpu(&nic->fences);
+    struct gpsh_dev_nic_way way = gpsh_dev_nic_way_of(dev, q);
+    if (state != GPUSHMEM_NIC_UP || seen != fences) {
+        q = gpsh_dev_nic_prepare(dev, q, pe, state) ? q : nullptr;
+        if (q)
+            way = gpsh_dev_nic_way_of(dev, q);
+    }
+    way.q = q;
+    return way;
 }
 
 // An operation that no queue takes goes through a ring.
-GPSH_DEV_CALL void gpsh_dev_nic_leave(const struct gpushmem_dev &dev, int pe)
+GPSH_DEV_CALL void gpsh_dev_nic_leave(const struct gpushmem_dev &dev,
+                                      const struct gpushmem_nic *nic, int pe)
 {
-    if (struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe))
+    if (struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, nic, pe).q)
         gpsh_dev_nic_step_aside(dev, q);
 }
 
 // Whether the queue's keys are for [address, +bytes).
-GPSH_DEV bool gpsh_dev_nic_has_key(const struct gpushmem_dev &dev,
-                                   const struct gpushmem_nic_queue *q, const void *address,
+GPSH_DEV bool gpsh_dev_nic_has_key(const struct gpsh_dev_nic_way &way, const void *address,
                                    uint64_t bytes)
 {
-    const uint64_t offset = (uint64_t)((const char *)address - dev.heap);
-    return offset < q->heap_bytes && bytes <= q->heap_bytes - offset && bytes <= q->most;
+    const uint64_t offset = (uint64_t)((const char *)address - way.heap);
+    return offset < way.heap_bytes && bytes <= way.heap_bytes - offset && bytes <= way.most;
 }
 
-GPSH_DEV bool gpsh_dev_nic_put_carried(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                       void *to, const uint64_t (&payload)[4], uint32_t bytes)
+GPSH_DEV uint64_t gpsh_dev_nic_post_way(const struct gpushmem_dev &dev,
+                                        const struct gpsh_dev_nic_way &way,
+                                        const struct gpsh_dev_wqe &what, bool fetches)
 {
-    if (!gpsh_dev_nic_has_key(dev, q, to, bytes))
-        return gpsh_dev_nic_step_aside(dev, q);
-    gpsh_dev_nic_post_one(dev, q, gpsh_dev_wqe_inline(gpsh_dev_nic_there(q, to), payload, bytes),
-                          false);
+    return gpsh_dev_nic_post_one(dev, way.q, way.found, what, fetches);
+}
+
+GPSH_DEV bool gpsh_dev_nic_put_carried(const struct gpushmem_dev &dev,
+                                       const struct gpsh_dev_nic_way &way, void *to,
+                                       const uint64_t (&payload)[4], uint32_t bytes)
+{
+    if (!gpsh_dev_nic_has_key(way, to, bytes))
+        return gpsh_dev_nic_step_aside(dev, way.q);
+    gpsh_dev_nic_post_way(dev, way, gpsh_dev_wqe_inline(to, payload, bytes), false);
     return true;
 }
 
 // The low `bytes` of value, up to 8.
-GPSH_DEV_CALL bool gpsh_dev_nic_put_value(const struct gpushmem_dev &dev, void *to, uint64_t value,
+GPSH_DEV_CALL bool gpsh_dev_nic_put_value(const struct gpushmem_dev &dev,
+                                          const struct gpushmem_nic *nic, void *to, uint64_t value,
                                           size_t bytes, int pe)
 {
-    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe);
     const uint64_t payload[4] = {value, 0, 0, 0};
-    return q && gpsh_dev_nic_put_carried(dev, q, to, payload, (uint32_t)bytes);
+    return way.q && gpsh_dev_nic_put_carried(dev, way, to, payload, (uint32_t)bytes);
 }
 
-GPSH_DEV_CALL bool gpsh_dev_nic_put(const struct gpushmem_dev &dev, void *to, const void *from,
-                                    size_t bytes, int pe, bool blocking)
+GPSH_DEV_CALL bool gpsh_dev_nic_put(const struct gpushmem_dev &dev, const struct gpushmem_nic *nic,
+                                    void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
-    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
-    if (!q)
+    const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe);
+    if (!way.q)
         return false;
     if (bytes <= GPUSHMEM_NIC_INLINE_BYTES) {
         uint64_t payload[4];
         gpsh_dev_load_carried(payload, from, bytes);
-        return gpsh_dev_nic_put_carried(dev, q, to, payload, (uint32_t)bytes);
+        return gpsh_dev_nic_put_carried(dev, way, to, payload, (uint32_t)bytes);
     }
-    if (!gpsh_dev_nic_has_key(dev, q, from, bytes) || !gpsh_dev_nic_has_key(dev, q, to, bytes))
-        return gpsh_dev_nic_step_aside(dev, q);
-    const uint64_t end =
-        gpsh_dev_nic_post_one(dev, q,
-                              gpsh_dev_wqe_data(GPSH_NIC_WRITE, gpsh_dev_nic_there(q, to), from,
-                                                q->lkey, (uint32_t)bytes),
-                              false);
+    if (!gpsh_dev_nic_has_key(way, from, bytes) || !gpsh_dev_nic_has_key(way, to, bytes))
+        return gpsh_dev_nic_step_aside(dev, way.q);
+    const uint64_t end = gpsh_dev_nic_post_way(
+        dev, way, gpsh_dev_wqe_data(GPSH_NIC_WRITE, to, from, way.q->lkey, (uint32_t)bytes), false);
     if (blocking && end)
-        gpsh_dev_nic_await(dev, q, end);
+        gpsh_dev_nic_await(dev, way.q, end);
     return true;
 }
 
-GPSH_DEV_CALL bool gpsh_dev_nic_get(const struct gpushmem_dev &dev, void *to, const void *from,
-                                    size_t bytes, int pe, bool blocking)
+GPSH_DEV_CALL bool gpsh_dev_nic_get(const struct gpushmem_dev &dev, const struct gpushmem_nic *nic,
+                                    void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
-    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
-    if (!q)
+    const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe);
+    if (!way.q)
         return false;
-    if (!gpsh_dev_nic_has_key(dev, q, from, bytes) || !gpsh_dev_nic_has_key(dev, q, to, bytes))
-        return gpsh_dev_nic_step_aside(dev, q);
-    const uint64_t end = gpsh_dev_nic_post_one(
-        dev, q,
-        gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), to, q->lkey, (uint32_t)bytes),
-        true);
+    if (!gpsh_dev_nic_has_key(way, from, bytes) || !gpsh_dev_nic_has_key(way, to, bytes))
+        return gpsh_dev_nic_step_aside(dev, way.q);
+    const uint64_t end = gpsh_dev_nic_post_way(
+        dev, way, gpsh_dev_wqe_data(GPSH_NIC_READ, from, to, way.q->lkey, (uint32_t)bytes), true);
     if (blocking && end)
-        gpsh_dev_nic_await(dev, q, end);
+        gpsh_dev_nic_await(dev, way.q, end);
     return true;
 }
 
@@ -170,16 +201,17 @@ struct gpsh_dev_taken {
 
 // Up to 8 bytes, as the low bytes of the value; 0 if it failed.
 GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_get_value(const struct gpushmem_dev &dev,
+                                                           const struct gpushmem_nic *nic,
                                                            const void *from, size_t bytes, int pe)
 {
-    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe);
+    struct gpushmem_nic_queue *q = way.q;
     if (!q)
         return {0, false};
-    if (!gpsh_dev_nic_has_key(dev, q, from, bytes))
+    if (!gpsh_dev_nic_has_key(way, from, bytes))
         return {0, gpsh_dev_nic_step_aside(dev, q)};
     const struct gpsh_dev_answer answer = gpsh_dev_nic_fetch(
-        dev, q, gpsh_dev_wqe_data(GPSH_NIC_READ, gpsh_dev_nic_there(q, from), nullptr, 0, 0), 0,
-        (uint32_t)bytes);
+        dev, q, gpsh_dev_wqe_data(GPSH_NIC_READ, from, nullptr, 0, 0), 0, (uint32_t)bytes);
     const uint64_t mask = bytes < 8 ? ((uint64_t)1 << 8 * bytes) - 1 : ~(uint64_t)0;
     return {answer.status ? 0 : answer.value & mask, true};
 }
@@ -187,11 +219,11 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_get_value(const struct gpushmem
 // Whether an atomic or a signal on the word may be posted: the NIC there executes those of all PEs,
 // and none of its PE's threads stores there by itself.
 GPSH_DEV bool gpsh_dev_nic_has_word(const struct gpushmem_dev &dev,
-                                    const struct gpushmem_nic_queue *q, const void *word,
+                                    const struct gpsh_dev_nic_way &way, const void *word,
                                     size_t width)
 {
-    return q->flags & GPUSHMEM_NIC_ATOMICS && gpsh_dev_nic_has_key(dev, q, word, width) &&
-           !gpsh_dev_away(dev, q->pe);
+    return way.q->flags & GPUSHMEM_NIC_ATOMICS && gpsh_dev_nic_has_key(way, word, width) &&
+           !gpsh_dev_away(dev, way.q->pe);
 }
 
 // Of what the NIC has a request for; a fetch is a read.
@@ -199,11 +231,10 @@ GPSH_DEV struct gpsh_dev_wqe gpsh_dev_nic_amo_wqe(const struct gpushmem_nic_queu
                                                   enum gpushmem_amo amo, const void *target,
                                                   uint64_t operand, uint64_t compare)
 {
-    const uint64_t there = gpsh_dev_nic_there(q, target);
     return amo == GPUSHMEM_AMO_FETCH
-               ? gpsh_dev_wqe_data(GPSH_NIC_READ, there, nullptr, 0, 0)
-               : gpsh_dev_wqe_atomic(amo == GPUSHMEM_AMO_ADD ? GPSH_NIC_ADD : GPSH_NIC_CSWAP, there,
-                                     operand, compare, q->scrap, q->answers_lkey);
+               ? gpsh_dev_wqe_data(GPSH_NIC_READ, target, nullptr, 0, 0)
+               : gpsh_dev_wqe_atomic(amo == GPUSHMEM_AMO_ADD ? GPSH_NIC_ADD : GPSH_NIC_CSWAP,
+                                     target, operand, compare, q->scrap, q->answers_lkey);
 }
 
 GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_fetch_word(const struct gpushmem_dev &dev,
@@ -250,20 +281,23 @@ GPSH_DEV bool gpsh_dev_nic_has_request(enum gpushmem_amo amo, size_t width)
 }
 
 GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_amo(const struct gpushmem_dev &dev,
+                                                     const struct gpushmem_nic *nic,
                                                      enum gpushmem_amo amo, void *target,
                                                      size_t width, uint64_t operand,
                                                      uint64_t compare, int pe, bool fetch)
 {
-    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe);
+    struct gpushmem_nic_queue *q = way.q;
     if (!q)
         return {0, false};
     const bool known = gpsh_dev_nic_has_request(amo, width);
-    if (!gpsh_dev_nic_has_word(dev, q, target, width) || (!known && (width != 8 || !fetch)))
+    if (!gpsh_dev_nic_has_word(dev, way, target, width) || (!known && (width != 8 || !fetch)))
         return {0, gpsh_dev_nic_before_ring(dev, q)};
     if (!known)
         return {gpsh_dev_nic_change(dev, q, amo, target, operand), true};
     if (!fetch) {
-        gpsh_dev_nic_post_one(dev, q, gpsh_dev_nic_amo_wqe(q, amo, target, operand, compare), true);
+        gpsh_dev_nic_post_way(dev, way, gpsh_dev_nic_amo_wqe(q, amo, target, operand, compare),
+                              true);
         return {0, true};
     }
     const struct gpsh_dev_answer answer =
@@ -275,40 +309,41 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_amo(const struct gpushmem_dev &
 GPSH_DEV struct gpsh_dev_wqe gpsh_dev_nic_signal_wqe(const struct gpushmem_nic_queue *q,
                                                      uint64_t *signal, uint64_t value, int op)
 {
-    const uint64_t payload[4] = {value, 0, 0, 0}, there = gpsh_dev_nic_there(q, signal);
+    const uint64_t payload[4] = {value, 0, 0, 0};
     return op == GPUSHMEM_SIGNAL_ADD
-               ? gpsh_dev_wqe_atomic(GPSH_NIC_ADD, there, value, 0, q->scrap, q->answers_lkey)
-               : gpsh_dev_wqe_inline(there, payload, sizeof value);
+               ? gpsh_dev_wqe_atomic(GPSH_NIC_ADD, signal, value, 0, q->scrap, q->answers_lkey)
+               : gpsh_dev_wqe_inline(signal, payload, sizeof value);
 }
 
 // Data, if there is any, and its signal behind it in one doorbell: the queue keeps their order.
-GPSH_DEV_CALL bool gpsh_dev_nic_put_signal(const struct gpushmem_dev &dev, void *to,
+GPSH_DEV_CALL bool gpsh_dev_nic_put_signal(const struct gpushmem_dev &dev,
+                                           const struct gpushmem_nic *nic, void *to,
                                            const void *from, size_t bytes, uint64_t *signal,
                                            uint64_t value, int op, int pe, bool blocking)
 {
-    struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, pe);
+    const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe);
+    struct gpushmem_nic_queue *q = way.q;
     if (!q)
         return false;
     const bool carried = bytes <= GPUSHMEM_NIC_INLINE_BYTES;
-    if (!gpsh_dev_nic_has_word(dev, q, signal, 8) ||
-        (bytes && !gpsh_dev_nic_has_key(dev, q, to, bytes)) ||
-        (!carried && !gpsh_dev_nic_has_key(dev, q, from, bytes)))
+    if (!gpsh_dev_nic_has_word(dev, way, signal, 8) ||
+        (bytes && !gpsh_dev_nic_has_key(way, to, bytes)) ||
+        (!carried && !gpsh_dev_nic_has_key(way, from, bytes)))
         return gpsh_dev_nic_step_aside(dev, q);
     const struct gpsh_dev_wqe last = gpsh_dev_nic_signal_wqe(q, signal, value, op);
     const bool fetches = op == GPUSHMEM_SIGNAL_ADD;
     if (!bytes) {
-        gpsh_dev_nic_post_one(dev, q, last, fetches);
+        gpsh_dev_nic_post_way(dev, way, last, fetches);
         return true;
     }
-    const uint64_t there = gpsh_dev_nic_there(q, to);
     uint64_t payload[4] = {};
     if (carried)
         gpsh_dev_load_carried(payload, from, bytes);
     const struct gpsh_dev_wqe data =
-        carried ? gpsh_dev_wqe_inline(there, payload, (uint32_t)bytes)
-                : gpsh_dev_wqe_data(GPSH_NIC_WRITE, there, from, q->lkey, (uint32_t)bytes);
+        carried ? gpsh_dev_wqe_inline(to, payload, (uint32_t)bytes)
+                : gpsh_dev_wqe_data(GPSH_NIC_WRITE, to, from, q->lkey, (uint32_t)bytes);
     const struct gpsh_dev_wqe both[2] = {data, last};
-    const uint64_t end = gpsh_dev_nic_post(dev, q, both, fetches);
+    const uint64_t end = gpsh_dev_nic_post(dev, q, way.found, both, fetches);
     if (blocking && !carried && end)
         gpsh_dev_nic_await(dev, q, end);
     return true;

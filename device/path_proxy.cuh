@@ -129,6 +129,12 @@ GPSH_DEV bool gpsh_dev_posts(const struct gpushmem_dev &dev)
     return GPUSHMEM_DEVICE_NIC && dev.nic;
 }
 
+// Whether there may be a queue towards that PE.
+GPSH_DEV bool gpsh_dev_posts_to(const struct gpushmem_dev &dev, int pe)
+{
+    return gpsh_dev_posts(dev) && (unsigned)pe < (unsigned)dev.n_pes;
+}
+
 // Whether anything that a thread wrote into a ring before may not be complete.
 GPSH_DEV bool gpsh_dev_any_ring_under_way(const struct gpushmem_dev &dev)
 {

@@ -106,7 +106,8 @@ GPSH_DEV void gpsh_dev_put_value_warp(const struct gpushmem_dev &dev,
     if (good && direct)
         gpsh_dev_store_small(direct, bits, bytes);
     bool goes = good && !direct;
-    if (gpsh_dev_posts(via) && goes && gpsh_dev_nic_put_value(*via.self, to, bits, bytes, pe))
+    if (goes && gpsh_dev_posts_to(via, pe) &&
+        gpsh_dev_nic_put_value(*via.self, via.nic, to, bits, bytes, pe))
         goes = false;
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
         gpsh_dev_ring_put_warp(*via.self, (char *)to, bits, bytes, pe, goes);

@@ -69,16 +69,17 @@ GPSH_DEV int gpsh_dev_ask(const struct gpsh_dev_count &count, uint32_t attempt, 
 
 // Waits until the count is at least `least`; the caller has just seen that its copy is below. A
 // closed ring's error reaches everybody in turn: each asks in the end.
-GPSH_DEV int gpsh_dev_await_count(struct gpsh_dev_count count, uint64_t least,
-                                  struct gpsh_dev_wait wait)
+GPSH_DEV int gpsh_dev_await_count(const struct gpushmem_dev &dev, struct gpsh_dev_count count,
+                                  uint64_t least)
 {
+    struct gpsh_dev_lean_wait wait = {};
     uint64_t now = 0;
     for (uint32_t taken = 0;; taken = gpsh_dev_load32_relaxed_gpu(count.asking)) {
         int status = gpsh_dev_ask(count, wait.spins, taken, &now);
         if (now >= least)
             return 0;
         if (!status)
-            status = gpsh_dev_spin(&wait, false);
+            status = gpsh_dev_lean_spin(dev, &wait);
         if (status)
             return status;
         now = gpsh_dev_load64_relaxed_gpu(count.seen);
@@ -137,8 +138,7 @@ GPSH_DEV_CALL int gpsh_dev_await_room_late(const struct gpushmem_dev &dev, uint3
 {
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
     uint64_t entries = (uint64_t)1 << ring.entries_log2;
-    int status = gpsh_dev_await_count(gpsh_dev_consumed(ring), index - entries + 1,
-                                      gpsh_dev_wait_begin(dev));
+    int status = gpsh_dev_await_count(dev, gpsh_dev_consumed(ring), index - entries + 1);
     if (!status)
         return 0;
     if (status == GPUSHMEM_ERR_TIMEOUT)
@@ -377,8 +377,8 @@ GPSH_DEV int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct 
 GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint32_t number,
                                            uint64_t index)
 {
-    int status = gpsh_dev_await_count(gpsh_dev_completed(gpsh_dev_ring_at(dev, number)), index,
-                                      gpsh_dev_wait_begin(dev));
+    int status =
+        gpsh_dev_await_count(dev, gpsh_dev_completed(gpsh_dev_ring_at(dev, number)), index);
     if (status)
         gpsh_dev_fail(dev, status, -1, nullptr, 0);
     return status;

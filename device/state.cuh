@@ -140,6 +140,29 @@ GPSH_DEV int gpsh_dev_spin(struct gpsh_dev_wait *wait, bool on_memory)
     return wait->timeout_ns && lasted > wait->timeout_ns ? GPUSHMEM_ERR_TIMEOUT : 0;
 }
 
+// A wait that keeps little in registers: the rest is looked up when it matters.
+struct gpsh_dev_lean_wait {
+    uint64_t begin_ns;
+    uint32_t spins;
+};
+
+// gpsh_dev_spin of such a wait, which ends by a NIC or by another thread.
+GPSH_DEV int gpsh_dev_lean_spin(const struct gpushmem_dev &dev, struct gpsh_dev_lean_wait *lean)
+{
+#if defined(__CUDACC__)
+    if ((lean->spins + 1) % GPSH_DEV_LOOK_EVERY) {
+        gpsh_dev_relax(lean->spins++);
+        return 0;
+    }
+#endif
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
+    wait.spins = lean->spins;
+    wait.begin_ns = lean->begin_ns;
+    const int status = gpsh_dev_spin(&wait, false);
+    *lean = {wait.begin_ns, wait.spins};
+    return status;
+}
+
 // GPUSHMEM_DEVICE_CHECKS: refuses a bad PE, an address outside the heap or an atomic's or flag's
 // that is not aligned, and records the first offender. On CPU threads that is so unless the macro
 // is 0, on a GPU if it is defined (as anything but 0). Otherwise nothing is checked here; commands

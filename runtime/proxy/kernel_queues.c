@@ -145,6 +145,17 @@ static void write_word(uint32_t *to, uint32_t value)
         lane.memory->device_write(to, &value, sizeof value);
 }
 
+// What the host writes of a queue. A kernel that finds out whether it is up may look at some of it.
+static void write_queue(struct gpushmem_nic_queue *to, const struct gpushmem_nic_queue *from)
+{
+    uint64_t words[GPUSHMEM_NIC_LINE / sizeof(uint64_t)];
+    memcpy(words, from, sizeof words);
+    for (size_t i = 0; lane.memory->cpu_threads && i < sizeof words / sizeof *words; i++)
+        __atomic_store_n((uint64_t *)(void *)to + i, words[i], __ATOMIC_RELAXED);
+    if (!lane.memory->cpu_threads)
+        lane.memory->device_write(to, words, sizeof words);
+}
+
 static unsigned log2_of(uint32_t power)
 {
     return (unsigned)__builtin_ctz(power);
@@ -190,7 +201,7 @@ static void come_up(uint32_t number, const struct gpsh_kernel_queue *queue)
     uint32_t *n_used = &lane.n_used_of[table];
     seen = as_kernels_see(queue, pe);
     lane.known[number].queue = *queue;
-    lane.memory->device_write(to, &seen, GPUSHMEM_NIC_LINE);
+    write_queue(to, &seen);
     lane.used[lane.n_used++] = number;
     write_word(&gpushmem_nic_used(table_at(table), gpsh_job()->n_pes)[*n_used], (uint32_t)pe);
     write_word(&table_at(table)->n_used, ++*n_used);

@@ -113,7 +113,7 @@ __global__ void one(gpushmem_dev dev, uint64_t *word, int n, bool quiet, long lo
 {
     const long long begin = clock64();
     for (int i = 0; i < n; i++) {
-        gpsh_dev_nic_put_value(*dev.self, word, (uint64_t)i, 8, PE);
+        gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE);
         if (quiet)
             gpsh_dev_nic_quiet(*dev.self);
     }
@@ -125,7 +125,7 @@ __global__ void many(gpushmem_dev dev, uint64_t *words, int n)
 {
     uint64_t *word = words + (blockIdx.x * blockDim.x + threadIdx.x) % 4096;
     for (int i = 0; i < n; i++)
-        gpsh_dev_nic_put_value(*dev.self, word, (uint64_t)i, 8, PE);
+        gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE);
     if (threadIdx.x == 0)
         gpsh_dev_nic_quiet(*dev.self);
 }
