@@ -7,9 +7,10 @@
 #   rough       packets take 5 ms, and one of a hundred is lost (77, with a sentence, where the kernel has no netem)
 #   narrow      it is slow and drops what does not fit into a short queue: packets are lost without netem, too. That some were is
 #               part of the test
-#   cut         it is down for 5 s, from 2 s after the start
-#   dead        it goes down 2 s after the start, for good
+#   cut         when all PEs have told that they are at work, it is down for 5 s
+#   dead        then it goes down for good
 #
+# A PE tells by a line to the pipe that APART_BEGUN names.
 # Skips with 77 where namespaces may not be made.
 set -uo pipefail
 self=$(readlink -f "$0")
@@ -66,23 +67,45 @@ for ((node = 0; node < APART_NODES; node++)); do
     [ "$link" != rough ] || netem "$node"
     [ "$link" != narrow ] || narrow "$node"
 done
-case $link in
-cut) (sleep 2 && ip link set port1 down && sleep 5 && ip link set port1 up) & ;;
-dead) (sleep 2 && ip link set port1 down) & ;;
-plain | rough | narrow) ;;
-*) echo "apart.sh: no link '$link'" && exit 2 ;;
-esac
 
-# Each PE of the job is put into its namespace.
+# Job and script have a place of their own in the pipe, so that none of them waits for the other to open it.
+begun() {
+    mkfifo /run/begun && exec 3<>/run/begun && export APART_BEGUN=/run/begun || exit 1
+}
+
+# all PES: when so many have begun.
+all() {
+    for ((pe = 0; pe < $1; pe++)); do
+        read -r -u 3
+    done
+}
+
 job=()
+pes=0
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    [ "$1" != -n ] || pes=$2
     job+=("$1")
     shift
 done
 shift
-"${job[@]}" "$self" --pe "$@"
+case $link in
+cut)
+    begun
+    (all "$pes" && ip link set port1 down && sleep 5 && ip link set port1 up) &
+    ;;
+dead)
+    begun
+    (all "$pes" && ip link set port1 down) &
+    ;;
+plain | rough | narrow) ;;
+*) echo "apart.sh: no link '$link'" && exit 2 ;;
+esac
+
+# Each PE of the job is put into its namespace. PEs that look for an answer without a pause can keep this script
+# from the link for many seconds on a machine that has much to do: it comes first.
+nice -n 10 "${job[@]}" "$self" --pe "$@"
 status=$?
-wait
+[ -z "$(jobs -p)" ] || kill "$(jobs -p)" 2>/dev/null
 if [ "$link" = narrow ]; then
     lost=$(drops)
     echo "apart.sh: $lost packets were dropped"
