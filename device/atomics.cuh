@@ -140,6 +140,22 @@ GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
 #endif
 }
 
+// Returns what was there; without order, as an exchange of 32 bits.
+GPSH_DEV uint64_t gpsh_dev_cas64_relaxed_gpu(uint64_t *word, uint64_t compare, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "l"(word), "l"(compare), "l"(value)
+                 : "memory");
+    return old;
+#else
+    __atomic_compare_exchange_n(word, &compare, value, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
+    return compare;
+#endif
+}
+
 // As a NIC reads numbers.
 GPSH_DEV uint32_t gpsh_dev_big32(uint32_t value)
 {

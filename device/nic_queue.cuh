@@ -23,6 +23,7 @@ enum {
     GPSH_NIC_NOT_READY = 0x16,
 };
 #define GPSH_NIC_INLINE 0x80000000u
+#define GPSH_NIC_NO_CQE ((uint64_t)GPSH_NIC_CQE_INVALID << 60)
 
 // A WQE without what depends on its position and its queue pair. Words as the NIC reads them.
 struct gpsh_dev_wqe {
@@ -103,45 +104,70 @@ GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t pos
                                  gpushmem_nic_failure(q->pe, opcode, syndrome, syndromes & 0xff));
 }
 
-// Consumes one completion if there is one, of those from `next` on; *done moves on.
-GPSH_DEV bool gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t next, uint64_t *done)
+GPSH_DEV const char *gpsh_dev_nic_cqe(const struct gpushmem_nic_queue *q, uint32_t number)
 {
-    const char *cqe = q->cq + (next & (((uint64_t)1 << q->cqes_log2) - 1)) * q->cqe_bytes;
-    // One load with the byte that says whose the CQE is: that is written last, and only by the NIC.
-    const uint64_t last = gpsh_dev_load64_acquire_sys(cqe + 56);
-    const uint32_t opcode = (uint32_t)(last >> 60);
-    if (opcode == GPSH_NIC_CQE_INVALID || (last >> 56 & 1) != (next >> q->cqes_log2 & 1))
-        return false;
+    return q->cq + (uint64_t)(number & ((1u << q->cqes_log2) - 1)) * q->cqe_bytes;
+}
+
+// The last word of the completion with that number, or of an invalid one: it is not there. One load
+// with the byte that says whose it is: that is written last, and only by the NIC.
+GPSH_DEV uint64_t gpsh_dev_nic_completion(const struct gpushmem_nic_queue *q, uint32_t number)
+{
+    const uint64_t last = gpsh_dev_load64_value_sys(gpsh_dev_nic_cqe(q, number) + 56);
+    return (last >> 56 & 1) == (number >> q->cqes_log2 & 1) ? last : GPSH_NIC_NO_CQE;
+}
+
+GPSH_DEV bool gpsh_dev_nic_is_there(uint64_t last)
+{
+    return last >> 60 != GPSH_NIC_CQE_INVALID;
+}
+
+// *done moves on; false: the queue has failed.
+GPSH_DEV bool gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint32_t number, uint64_t last,
+                                   uint64_t *done)
+{
     // the lower 16 bits of its WQE's position: no queue is that long
     const uint16_t counter = (uint16_t)(gpsh_dev_big32((uint32_t)(last >> 32)) >> 16);
     const uint64_t position = *done + (uint16_t)(counter - (uint16_t)*done);
-    if (opcode == GPSH_NIC_CQE_ERROR) {
-        *done = position; // those before it are complete, whether they asked for it or not
-        gpsh_dev_nic_take_error(q, position, (uint32_t)(gpsh_dev_load64_value_sys(cqe + 48) >> 48),
-                                (uint32_t)last & 0xff);
-        return false;
+    if (last >> 60 != GPSH_NIC_CQE_ERROR) {
+        *done = position + 1;
+        return true;
     }
-    *done = position + 1;
-    return true;
+    *done = position;             // those before it are complete, whether they asked for it or not
+    gpsh_dev_fence_acquire_sys(); // the other words of the completion
+    const uint64_t why = gpsh_dev_load64_value_sys(gpsh_dev_nic_cqe(q, number) + 48);
+    gpsh_dev_nic_take_error(q, position, (uint32_t)(why >> 48), (uint32_t)last & 0xff);
+    return false;
 }
 
-// Consumes what is there, unless another thread is at it.
-GPSH_DEV void gpsh_dev_nic_poll(struct gpushmem_nic_queue *q)
+// Consumes completions if those below `least` are not all there, until those below `end` are: as
+// far as the NIC is, unless another thread is at it. Nobody claims the queue before there is
+// something to consume. Returns how far it is.
+GPSH_DEV uint64_t gpsh_dev_nic_poll(struct gpushmem_nic_queue *q, uint64_t least, uint64_t end)
 {
-    if (gpsh_dev_load32_relaxed_gpu(&q->polling) || gpsh_dev_exchange32_relaxed_gpu(&q->polling, 1))
-        return;
-    gpsh_dev_fence_gpu(); // sees how far the thread before has come
-    const uint64_t first = gpsh_dev_load64_relaxed_gpu(&q->cq_next);
-    uint64_t next = first, done = gpsh_dev_load64_relaxed_gpu(&q->done);
-    while (!gpsh_dev_load64_relaxed_gpu(&q->failed) && gpsh_dev_nic_consume(q, next, &done))
+    const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
+                   failed = gpsh_dev_load64_relaxed_gpu(&q->failed);
+    uint64_t done = gpsh_dev_load64_relaxed_gpu(&q->done);
+    if (done >= least || failed || polled & GPUSHMEM_NIC_POLLING)
+        return done;
+    uint32_t next = (uint32_t)polled;
+    uint64_t last = gpsh_dev_nic_completion(q, next);
+    if (!gpsh_dev_nic_is_there(last) ||
+        gpsh_dev_cas64_relaxed_gpu(&q->polled, polled, polled | GPUSHMEM_NIC_POLLING) != polled)
+        return done;
+    done = gpushmem_nic_polled_done(polled, done);
+    while (gpsh_dev_nic_is_there(last) && gpsh_dev_nic_consume(q, next, last, &done)) {
         next++;
-    if (next != first) {
-        gpsh_dev_store64_relaxed_gpu(&q->cq_next, next);
-        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32((uint32_t)next & 0xffffff));
+        last = done < end ? gpsh_dev_nic_completion(q, next) : GPSH_NIC_NO_CQE;
+    }
+    gpsh_dev_fence_acquire_sys(); // the completions, before who hears of them
+    if ((next ^ (uint32_t)polled) >> q->record_log2) {
+        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32(next & 0xffffff));
+        gpsh_dev_fence_gpu(); // before that of the next thread that polls
     }
     gpsh_dev_max64_relaxed_gpu(&q->done, done);
-    gpsh_dev_fence_gpu();
-    gpsh_dev_store32_relaxed_gpu(&q->polling, 0);
+    gpsh_dev_store64_relaxed_gpu(&q->polled, gpushmem_nic_polled(done, next));
+    return done;
 }
 
 // Polls until the WQEs below `least` are complete. Not 0: one below `end` will never be, or the
@@ -152,10 +178,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_await_done(const struct gpushmem_dev &dev,
                                           uint64_t end)
 {
     struct gpsh_dev_lean_wait wait = {};
-    while (gpsh_dev_load64_relaxed_gpu(&q->done) < least) {
-        gpsh_dev_nic_poll(q);
-        if (gpsh_dev_load64_relaxed_gpu(&q->done) >= least)
-            break;
+    while (gpsh_dev_nic_poll(q, least, end) < least) {
         if (gpsh_dev_nic_has_failed(q, end))
             return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
         if (int status = gpsh_dev_lean_spin(dev, &wait))
@@ -180,14 +203,16 @@ GPSH_DEV_CALL int gpsh_dev_nic_await(const struct gpushmem_dev &dev, struct gpus
 // Everything that kernels posted to any queue before is complete.
 GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
 {
-    const uint32_t n = gpsh_dev_load32_relaxed_gpu(&dev.nic->n_used),
-                   *used = gpushmem_nic_used(dev.nic, dev.n_pes);
+    const uint32_t *used = gpushmem_nic_used(dev.nic, dev.n_pes),
+                   n = gpsh_dev_load32_relaxed_gpu(&dev.nic->n_used);
+    uint32_t pe = gpsh_dev_load32_relaxed_gpu(used); // beside the number, as there is mostly one
     int first = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct gpushmem_nic_queue *q =
-            &gpushmem_nic_queues(dev.nic)[gpsh_dev_load32_relaxed_gpu(&used[i])];
+    for (uint32_t i = 0; i < n;) {
+        struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
         int status = gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
         first = first ? first : status;
+        if (++i < n)
+            pe = gpsh_dev_load32_relaxed_gpu(&used[i]);
     }
     return first;
 }

@@ -161,6 +161,14 @@ static unsigned log2_of(uint32_t power)
     return (unsigned)__builtin_ctz(power);
 }
 
+// The NIC never runs out of room if the completions under way and those that the record does not
+// tell of fit in: from one of its multiples to the end of the next one.
+static uint8_t record_log2(const struct gpsh_kernel_queue *queue)
+{
+    uint32_t spare = queue->cqes - queue->depth;
+    return spare < 2 ? 0 : (uint8_t)(31 - __builtin_clz(spare / 2));
+}
+
 static bool takes_atomics(int pe)
 {
     const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
@@ -188,6 +196,7 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
         .most = queue->most,
         .entries_log2 = (uint8_t)log2_of(queue->entries),
         .cqes_log2 = (uint8_t)log2_of(queue->cqes),
+        .record_log2 = record_log2(queue),
         .pe = pe,
         .flags = queue->atomics && takes_atomics(pe) ? GPUSHMEM_NIC_ATOMICS : 0,
     };
@@ -498,7 +507,7 @@ static int read_queue(uint32_t number, struct gpushmem_nic_queue *out)
     const struct gpushmem_nic_queue *q = queue_at(number);
     if (lane.memory->device_read)
         return lane.memory->device_read(out, q, sizeof *out);
-    out->cq_next = __atomic_load_n(&q->cq_next, __ATOMIC_ACQUIRE);
+    out->polled = __atomic_load_n(&q->polled, __ATOMIC_ACQUIRE);
     out->done = __atomic_load_n(&q->done, __ATOMIC_ACQUIRE);
     out->head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
     out->failed = __atomic_load_n(&q->failed, __ATOMIC_ACQUIRE);
@@ -529,11 +538,11 @@ static int fail_queue(uint32_t number, uint64_t position, uint64_t syndromes)
 
 // The last word of the completion at `position`, or one of a completion that is not there: the NIC
 // writes it last.
-static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint64_t position,
+static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint32_t position,
                               const char **cqe)
 {
     const uint64_t none = (uint64_t)CQE_INVALID << 60;
-    *cqe = (const char *)queue->cq + (position & (queue->cqes - 1)) * queue->cqe_bytes +
+    *cqe = (const char *)queue->cq + (size_t)(position & (queue->cqes - 1)) * queue->cqe_bytes +
            (queue->cqe_bytes - CQE_BYTES);
     uint64_t last = __atomic_load_n((const uint64_t *)(const void *)(*cqe + 56), __ATOMIC_ACQUIRE);
     return (last >> 56 & 1) == (position >> log2_of(queue->cqes) & 1) ? last : none;
@@ -544,8 +553,8 @@ static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint64_t po
 static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end)
 {
     const struct gpsh_kernel_queue *queue = &lane.known[number].queue;
-    uint64_t done = q->done;
-    for (uint64_t next = q->cq_next; done < end && !has_failed(q, end); next++) {
+    uint64_t done = gpushmem_nic_polled_done(q->polled, q->done);
+    for (uint32_t next = (uint32_t)q->polled; done < end && !has_failed(q, end); next++) {
         const char *cqe;
         uint64_t last = completion_at(queue, next, &cqe);
         if (last >> 60 == CQE_INVALID)
@@ -562,9 +571,9 @@ static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t en
     return 1;
 }
 
-// Whether the completions that kernels have left there end in an error. Where they have come to is
-// in the completion queue's record, so this reads nothing of the GPU's. It may be wrong, as kernels
-// go on meanwhile: look() knows.
+// Whether the completions that kernels have left there end in an error. About where they have come
+// to is in the completion queue's record, so this reads nothing of the GPU's. It may be wrong, as
+// kernels go on meanwhile: look() knows.
 static bool shows_error(const struct gpsh_kernel_queue *queue)
 {
     uint32_t first = __builtin_bswap32(__atomic_load_n(queue->cq_record, __ATOMIC_ACQUIRE));

@@ -56,7 +56,8 @@ struct gpushmem_nic_queue {
     uint32_t depth; // WQEs that may be under way: no completion is ever without room
     uint32_t most;  // bytes of one read or write
     uint8_t entries_log2, cqes_log2;
-    uint16_t reserved0;
+    uint8_t record_log2; // so many completions at most are consumed before their record says so
+    uint8_t reserved0;
     int32_t pe;
     uint32_t flags; // enum gpushmem_nic_flag
     uint32_t reserved1[4];
@@ -78,11 +79,26 @@ struct gpushmem_nic_queue {
     uint64_t pad0[15];
     uint64_t ready; // WQEs below this are written; whoever reserved from here on has its turn
     uint64_t pad1[15];
-    uint32_t polling; // not 0 while one thread polls
-    uint32_t reserved3;
-    uint64_t cq_next; // completions consumed
-    uint64_t pad2[14];
+    uint64_t polled; // gpushmem_nic_polled
+    uint64_t pad2[15];
 };
+
+// How far a queue was polled, in one word, so that whoever exchanges it knows: the number of
+// completions consumed, modulo 2^32, and above it the lower 31 bits of `done`. The upper bit is set
+// while a thread polls.
+#define GPUSHMEM_NIC_POLLING ((uint64_t)1 << 63)
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_polled(uint64_t done, uint32_t next)
+{
+    return (done & 0x7fffffff) << 32 | next;
+}
+
+// `close`: done as of a moment before or after.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_polled_done(uint64_t polled, uint64_t close)
+{
+    const uint32_t apart = ((uint32_t)(polled >> 32) - (uint32_t)close) & 0x7fffffff;
+    return apart < 0x40000000 ? close + apart : close - (0x80000000u - apart);
+}
 
 // An error completion towards a PE, as one word that is not 0.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_failure(int32_t pe, uint32_t opcode, uint32_t syndrome,
@@ -116,7 +132,7 @@ GPUSHMEM_HOST_DEVICE uint32_t *gpushmem_nic_used(const struct gpushmem_nic *nic,
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_nic_queue, state) == GPUSHMEM_NIC_LINE &&
                            offsetof(struct gpushmem_nic_queue, head) == 2 * GPUSHMEM_NIC_LINE &&
                            offsetof(struct gpushmem_nic_queue, ready) == 3 * GPUSHMEM_NIC_LINE &&
-                           offsetof(struct gpushmem_nic_queue, polling) == 4 * GPUSHMEM_NIC_LINE &&
+                           offsetof(struct gpushmem_nic_queue, polled) == 4 * GPUSHMEM_NIC_LINE &&
                            sizeof(struct gpushmem_nic_queue) == 5 * GPUSHMEM_NIC_LINE,
                        "threads that post and threads that poll do not share lines");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_nic) == 256, "queues follow on a line of their own");
