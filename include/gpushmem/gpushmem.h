@@ -61,8 +61,8 @@
 #include <stdint.h>
 
 #include "gpushmem/bootstrap.h"
-#include "gpushmem/coll.h"
 #include "gpushmem/counters.h"
+#include "gpushmem/impl/signatures.h"
 #include "gpushmem/team.h"
 #include "gpushmem/types.h"
 
@@ -602,9 +602,10 @@ GPUSHMEM_API int gpushmem_clear_lock(long *lock);
 
 #endif
 
-// Streams, and names without a type. A header of ours that needs the host's functions alone leaves
+// Collectives, streams, and names without a type. A header of ours that needs none of them leaves
 // them away, and a program that includes this one after that gets them all the same.
 #if !defined(GPSH_HOST_FUNCTIONS_ALONE)
+#include "gpushmem/coll.h"
 #include "gpushmem/coll_stream.h"
 #include "gpushmem/stream.h"
 #ifdef __cplusplus

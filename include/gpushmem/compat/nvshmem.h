@@ -4,10 +4,11 @@
 // differs.
 //
 // Functions that kernels have, too, are defined in line and call gpushmem's: put and get, atomics,
-// waits, collectives. What the host alone has is in libnvshmem_host: start and end, memory,
-// streams. Where kernels can be compiled, by nvcc or for CPU threads (GPUSHMEM_EMULATION), their
-// functions are here. With NVSHMEM_HOSTLIB_ONLY all functions of the host are only declared, for
-// programs that load libnvshmem_host.so.3 by name.
+// waits for a word. libnvshmem_host has what the host alone has: start and end, memory, streams;
+// and the host's side of what takes long: collectives, waits for several words. Where kernels can
+// be compiled, by nvcc or for CPU threads (GPUSHMEM_EMULATION), their functions are here. With
+// NVSHMEM_HOSTLIB_ONLY all functions of the host are only declared, for programs that load
+// libnvshmem_host.so.3 by name.
 //
 // A call that fails logs the library's sentence at level ERROR, each sentence once, and returns:
 // nothing, an enum nvshmemx_status, or 0. The process goes on (docs/design/compatibility.md).
@@ -32,6 +33,9 @@
     !defined(NVSHMEM_HOSTLIB_ONLY)
 #define GPSH_NVSHMEM_KERNELS
 #include "gpushmem/compat/impl/nvshmem_device.cuh"
+#if !defined(__CUDACC__)
+#include "gpushmem/coll.h"
+#endif
 #endif
 
 // ---- The functions, by the rows of one table ----
@@ -75,6 +79,17 @@
     static inline RETURN NAME PARAMETERS __VA_ARGS__
 #endif
 
+// A body would only make each file that includes this slower to compile: the host calls the
+// library's, and is told so in files without kernels, and by nvcc's pass for the host.
+#if defined(GPSH_NVSHMEM_KERNELS) && defined(__CUDACC__) && !defined(__CUDA_ARCH__)
+#define GPSH_NVS_LONG(RETURN, NAME, PARAMETERS, ...)                                               \
+    GPUSHMEM_API __host__ __device__ RETURN NAME PARAMETERS;
+#elif defined(GPSH_NVSHMEM_KERNELS) || defined(GPUSHMEM_NVSHMEM_LIBRARY)
+#define GPSH_NVS_LONG GPSH_NVS_BOTH
+#else
+#define GPSH_NVS_LONG GPSH_NVS_ROW
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -82,6 +97,7 @@ extern "C" {
 #ifdef __cplusplus
 }
 #endif
+#undef GPSH_NVS_LONG
 #undef GPSH_NVS_BOTH
 #undef GPSH_NVS_ROW
 

@@ -7,11 +7,19 @@
 #include "gpushmem/device_abi.h"
 #include "gpushmem/impl/complex_types.h"
 
-#define GPSH_COLL_INTEGER(TYPE)                                                                    \
+// Of an integer: its sign and size say it. C++ works it out once for each type, and not again in
+// each of some thousand functions.
+#define GPSH_COLL_INTEGER_OF(TYPE)                                                                 \
     (((TYPE)-1 < (TYPE)1 ? GPUSHMEM_COLL_INT8 : GPUSHMEM_COLL_UINT8) +                             \
      (sizeof(TYPE) == 8   ? 3                                                                      \
       : sizeof(TYPE) == 4 ? 2                                                                      \
                           : (int)sizeof(TYPE) - 1))
+#ifdef __cplusplus
+template <typename T> constexpr int gpsh_coll_integer = GPSH_COLL_INTEGER_OF(T);
+#define GPSH_COLL_INTEGER(TYPE) gpsh_coll_integer<TYPE>
+#else
+#define GPSH_COLL_INTEGER(TYPE) GPSH_COLL_INTEGER_OF(TYPE)
+#endif
 
 // The 25 types of put and get, with how they are folded. and, or, xor: GPUSHMEM_INTEGER_TYPES.
 #define GPUSHMEM_COLL_NUMBERS(X)                                                                   \

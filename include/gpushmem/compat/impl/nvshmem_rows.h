@@ -4,6 +4,8 @@
 //   GPSH_NVS_ROW(RETURN, NAME, PARAMETERS, BODY)              of the host alone
 //   GPSH_NVS_BOTH(RETURN, NAME, PARAMETERS, ARGUMENTS, BODY)  kernels have the name, too: there it
 //                                                            calls gpsh_dev_NAME ARGUMENTS
+//   GPSH_NVS_LONG(...)                                       the same, of what takes so long that
+//                                                            one call more does not matter
 // clang-format off
 
 #define GPSH_NVS_CHECK(...) { gpushmem_nvshmem_lost(__VA_ARGS__); }
@@ -290,7 +292,7 @@ GPSH_NVS_ROWS(double, double, 8)
 // ---- Waiting for words of this PE ----
 
 #define GPSH_NVS_WORDS(RESULT, NAME, FORM, TYPE, VALUE, ...) \
-    GPSH_NVS_BOTH(RESULT, nvshmem_##NAME, (GPSH_P_##FORM(TYPE *ivars, int, VALUE)), \
+    GPSH_NVS_LONG(RESULT, nvshmem_##NAME, (GPSH_P_##FORM(TYPE *ivars, int, VALUE)), \
                  (GPSH_A_##FORM(ivars, cmp, cmp_value)), __VA_ARGS__)
 #define GPSH_NVS_WORDS_OF(FORM) GPSH_A_##FORM(ivars, GPSH_NVS_CMP(cmp), cmp_value)
 // What _any and _some return is written by the form with a status.
@@ -350,7 +352,7 @@ GPSH_NVS_BOTH(int, nvshmemx_region_is_active, (void), (),
              { return gpushmem_nvshmem_region(0) > 0; })
 GPSH_NVS_BOTH(void, nvshmem_barrier_all, (void), (), GPSH_NVS_CHECK_FIRST(gpushmem_barrier_all()))
 GPSH_NVS_BOTH(void, nvshmem_sync_all, (void), (), GPSH_NVS_CHECK_FIRST(gpushmem_sync_all()))
-GPSH_NVS_BOTH(int, nvshmem_barrier, (nvshmem_team_t team), (team),
+GPSH_NVS_LONG(int, nvshmem_barrier, (nvshmem_team_t team), (team),
              GPSH_NVS_STATUS_FIRST(gpushmem_barrier(team)))
 GPSH_NVS_BOTH(int, nvshmem_sync, (nvshmem_team_t team), (team),
              GPSH_NVS_STATUS_FIRST(gpushmem_team_sync(team)))
@@ -360,7 +362,7 @@ GPSH_NVS_BOTH(int, nvshmem_team_sync, (nvshmem_team_t team), (team),
 // ---- Collectives ----
 
 #define GPSH_NVS_COLL_AS(NAME, AS, FORM, TYPE, CTYPE) \
-    GPSH_NVS_BOTH(int, nvshmem_##NAME, (nvshmem_team_t team, GPSH_P_##FORM(TYPE, )), \
+    GPSH_NVS_LONG(int, nvshmem_##NAME, (nvshmem_team_t team, GPSH_P_##FORM(TYPE, )), \
                  (team, GPSH_A_##FORM(dest, source, )), \
                  GPSH_NVS_STATUS(gpushmem_##AS(team, GPSH_NVS_ARGUMENTS(FORM, CTYPE))))
 #define GPSH_NVS_COLL(OP, KIND, FORM, NAME, TYPE, AS, CTYPE) \
