@@ -251,8 +251,23 @@ class Plot(Case):
         ring = last.find(SVG + "circle")
         self.assertGreater(float(ring.get("r")), 5)
         self.assertEqual(ring.get("fill"), "none")
-        for mark in root.iter(SVG + "circle"): # within the frame
-            self.assertGreater(float(mark.get("cx")), 80)
+        for one in self.series(root): # within the frame
+            for mark in one.iter(SVG + "circle"):
+                self.assertGreater(float(mark.get("cx")), 80)
+
+    def test_points_alone_of_two_runs_differ(self):
+        old = self.file("old.json", document([row(us=1), row("raw-load", us=0.5)]))
+        root = self.drawn([row(us=1), row("raw-load", us=0.5)], "--compare", old)
+        rings = [one.find(SVG + "circle") for one in self.series(root) if one.get("class") == "series"]
+        self.assertEqual(len({(ring.get("cx"), ring.get("cy"), ring.get("stroke")) for ring in rings}), 1)
+        self.assertEqual(len({ring.get("r") for ring in rings}), 2)
+        dashes = [ring.get("stroke-dasharray") for ring in rings]
+        self.assertIsNone(dashes[0])
+        self.assertTrue(dashes[1])
+        keys = [ring.get("stroke-dasharray") for ring in root.findall(SVG + "circle") if float(ring.get("cy")) < 60]
+        self.assertEqual(keys, dashes)
+        floors = [one.find(SVG + "line").get("stroke-dasharray") for one in root.findall(SVG + "g[@class='series floor']")]
+        self.assertEqual(floors, dashes)
 
     def test_runs_are_overlaid(self):
         old = self.file("old.json", document([row(us=1), row(size=64, us=1)]))

@@ -30,6 +30,7 @@ static const char floor_colour[] = "#4a4f58";
 // By run: full, then broken in different ways.
 static const char *const dashes[] = {"", "7 4", "2 4", "10 3 2 3", "1 3"};
 enum { DASHES = sizeof dashes / sizeof dashes[0] };
+static const char *const ring_dashes[DASHES] = {"", "4 3", "1.5 3", "7 3 1.5 3", "1 2"};
 
 struct panel {
     FILE *out;
@@ -108,14 +109,15 @@ static const char *colour_of(const struct perf_series *s)
     return s->floor ? floor_colour : colours[s->colour % COLOURS];
 }
 
-// What more series than colours still tells apart. The only point of a series is a wide ring around
-// what others have there.
-static void mark_put(FILE *out, const struct perf_series *s, double x, double y)
+static void dash_put(FILE *out, const char *dash)
 {
-    bool alone = s->n == 1;
-    double r = alone ? 6.5 : 3.4;
-    const char *stroke = colour_of(s), *fill = alone ? "none" : s->run ? "#ffffff" : stroke;
-    int shape = s->colour / COLOURS % SHAPES;
+    if (*dash)
+        fprintf(out, " stroke-dasharray=\"%s\"", dash);
+}
+
+// The shape is what more series than colours still tells apart.
+static void shape_put(FILE *out, int shape, double x, double y, double r)
+{
     if (shape == 0)
         fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", x, y, r);
     else if (shape == 1)
@@ -124,27 +126,38 @@ static void mark_put(FILE *out, const struct perf_series *s, double x, double y)
     else
         fprintf(out, "<path d=\"M%.1f %.1f l%.1f %.1f l-%.1f %.1f l-%.1f -%.1f z\"", x, y - r, r, r,
                 r, r, r, r);
-    fprintf(out, " fill=\"%s\" stroke=\"%s\" stroke-width=\"%s\"/>\n", fill, stroke,
+}
+
+// The only point of a series is a wide ring around what others have there; that of another run has
+// no line that could be broken, so the ring is, and lies around the first run's.
+static void mark_put(FILE *out, const struct perf_series *s, double x, double y)
+{
+    bool alone = s->n == 1;
+    const char *stroke = colour_of(s), *fill = alone ? "none" : s->run ? "#ffffff" : stroke;
+    shape_put(out, s->colour / COLOURS % SHAPES, x, y, alone ? 6.5 + 4 * s->run : 3.4);
+    fprintf(out, " fill=\"%s\" stroke=\"%s\" stroke-width=\"%s\"", fill, stroke,
             alone ? "2.4" : "1.4");
+    dash_put(out, alone ? ring_dashes[s->run % DASHES] : "");
+    fputs("/>\n", out);
 }
 
 // A floor is a bar at each of its sizes: it holds for no others.
-static void bar_put(FILE *out, double x, double y)
+static void bar_put(FILE *out, const struct perf_series *s, double x, double y)
 {
     enum { HALF = 10 };
     fprintf(out,
             "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
-            "stroke-width=\"3\"/>\n",
+            "stroke-width=\"3\"",
             x - HALF, y, x + HALF, y, floor_colour);
+    dash_put(out, ring_dashes[s->run % DASHES]);
+    fputs("/>\n", out);
 }
 
 static void stroke_put(FILE *out, const struct perf_series *s)
 {
-    const char *dash = s->floor ? "5 3" : dashes[s->run % DASHES];
     fprintf(out, " fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"", colour_of(s),
             s->floor ? "1.4" : "2");
-    if (*dash)
-        fprintf(out, " stroke-dasharray=\"%s\"", dash);
+    dash_put(out, s->floor ? "5 3" : dashes[s->run % DASHES]);
     fputs("/>\n", out);
 }
 
@@ -166,7 +179,7 @@ static void series_draw(const struct panel *p, const struct perf_series *s)
     for (int i = 0; i < s->n; i++) {
         double x = x_of(p, s->points[i].size), y = y_of(p, s->points[i].value);
         if (s->floor)
-            bar_put(p->out, x, y);
+            bar_put(p->out, s, x, y);
         else
             mark_put(p->out, s, x, y);
     }
@@ -216,7 +229,7 @@ static void legend_draw(const struct panel *p)
             stroke_put(p->out, &s);
         }
         if (s.floor)
-            bar_put(p->out, LEGEND + 14, y);
+            bar_put(p->out, &s, LEGEND + 14, y);
         else
             mark_put(p->out, &s, LEGEND + 14, y);
         text_put(p->out, LEGEND + 36, y + 4, "tick", label);
@@ -258,6 +271,21 @@ static void panel_draw(FILE *out, const struct perf_chart *chart, const char *ti
     legend_draw(&p);
 }
 
+// How a run is drawn: its line, and the ring of what has no line.
+static void run_draw(FILE *out, int run, const char *name, double x, double y)
+{
+    fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#3c4149\"", x, y,
+            x + 34, y);
+    fputs(" stroke-width=\"2\"", out);
+    dash_put(out, dashes[run % DASHES]);
+    fputs("/>\n", out);
+    shape_put(out, 0, x + 50, y, 6.5);
+    fputs(" fill=\"none\" stroke=\"#3c4149\" stroke-width=\"2.4\"", out);
+    dash_put(out, ring_dashes[run % DASHES]);
+    fputs("/>\n", out);
+    text_put(out, x + 64, y + 4, "tick", name);
+}
+
 static void runs_draw(FILE *out, const struct perf_recorded *runs, int n, double y)
 {
     double x = LEFT;
@@ -265,12 +293,8 @@ static void runs_draw(FILE *out, const struct perf_recorded *runs, int n, double
         char text[96];
         const char *slash = strrchr(runs[i].name, '/');
         snprintf(text, sizeof text, "%.60s", slash && slash[1] ? slash + 1 : runs[i].name);
-        fprintf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#3c4149\"", x,
-                y, x + 34, y);
-        fprintf(out, " stroke-width=\"2\"%s%s%s/>\n", i ? " stroke-dasharray=\"" : "",
-                dashes[i % DASHES], i ? "\"" : "");
-        text_put(out, x + 42, y + 4, "tick", text);
-        x += 62 + 7.0 * (double)strlen(text);
+        run_draw(out, i, text, x, y);
+        x += 84 + 7.0 * (double)strlen(text);
     }
 }
 
