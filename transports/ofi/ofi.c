@@ -14,6 +14,7 @@
 #include "transports/ofi/ofi_flow.h"
 #include "transports/ofi/ofi_lane.h"
 #include "transports/ofi/ofi_memory.h"
+#include "transports/ofi/ofi_peers.h"
 #include "transports/ofi/ofi_state.h"
 #include "transports/ofi/ofi_wire.h"
 
@@ -37,11 +38,10 @@ static void close_channels(struct gpsh_ofi *ofi)
 {
     for (int c = 0; ofi->channels && c < ofi->env.channels; c++) {
         struct ofi_channel *channel = &ofi->channels[c];
-        for (int pe = 0; channel->flows && pe < ofi->env.n_pes; pe++)
-            gpsh_ofi_flow_free(atomic_load(&channel->flows[pe]));
+        for (int pe = 0; ofi->book.peers && pe < ofi->env.n_pes; pe++)
+            gpsh_ofi_flow_free(ofi_flow_of(channel, pe));
         if (channel->base.flows)
             gpsh_flows_close(&channel->base);
-        free((void *)channel->flows);
         pthread_mutex_destroy(&channel->lock);
     }
 }
@@ -56,8 +56,8 @@ static void ofi_close(struct gpsh_transport *self)
         linger(ofi);
     for (int c = 0; ofi->channels && c < ofi->env.channels; c++) {
         struct ofi_channel *channel = &ofi->channels[c];
-        for (int pe = 0; ofi->endpoint_keys && channel->flows && pe < ofi->env.n_pes; pe++)
-            gpsh_ofi_flow_unregister(atomic_load(&channel->flows[pe]));
+        for (int pe = 0; ofi->endpoint_keys && ofi->book.peers && pe < ofi->env.n_pes; pe++)
+            gpsh_ofi_flow_unregister(ofi_flow_of(channel, pe));
         gpsh_ofi_lane_close(channel);
     }
     gpsh_ofi_agent_close(ofi);
@@ -67,19 +67,19 @@ static void ofi_close(struct gpsh_transport *self)
     if (!ofi->endpoint_keys)
         gpsh_ofi_memory_close(ofi);
     close_channels(ofi);
+    gpsh_ofi_peers_close(ofi);
     gpsh_ofi_fabric_close(ofi);
+    pthread_mutex_destroy(&ofi->book.lock);
     pthread_rwlock_destroy(&ofi->buffers_lock);
     pthread_mutex_destroy(&ofi->wire.lock);
     free(ofi->channels);
-    free(ofi->peers);
     free(ofi);
 }
 
 static int make_channels(struct gpsh_ofi *ofi)
 {
-    ofi->peers = gpsh_lines_alloc((size_t)ofi->env.n_pes, sizeof *ofi->peers);
     ofi->channels = gpsh_lines_alloc((size_t)ofi->env.channels, sizeof *ofi->channels);
-    bool made = ofi->peers && ofi->channels;
+    bool made = ofi->channels;
     for (int c = 0; ofi->channels && c < ofi->env.channels; c++) {
         struct ofi_channel *channel = &ofi->channels[c];
         channel->ofi = ofi;
@@ -87,8 +87,7 @@ static int make_channels(struct gpsh_ofi *ofi)
         channel->base.ops = &gpsh_ofi_ops;
         channel->base.transport = &ofi->base;
         pthread_mutex_init(&channel->lock, NULL);
-        channel->flows = calloc((size_t)ofi->env.n_pes, sizeof *channel->flows);
-        made &= channel->flows && gpsh_flows_open(&channel->base, &ofi->env, c);
+        made &= gpsh_flows_open(&channel->base, &ofi->env, c);
     }
     return made ? 0
                 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "ofi: no memory for %d channels to %d PEs",
@@ -116,6 +115,8 @@ static int fill(struct gpsh_ofi *ofi)
     if (!status)
         status = gpsh_ofi_wire_open(ofi);
     if (!status)
+        status = gpsh_ofi_peers_open(ofi);
+    if (!status)
         status = gpsh_ofi_regions_register(ofi);
     if (!status)
         status = gpsh_ofi_agent_open(ofi);
@@ -140,6 +141,7 @@ static int ofi_open(const struct gpsh_transport_env *env, struct gpsh_transport 
     ofi->wake = -1;
     pthread_rwlock_init(&ofi->buffers_lock, NULL);
     pthread_mutex_init(&ofi->wire.lock, NULL);
+    pthread_mutex_init(&ofi->book.lock, NULL);
     int status = fill(ofi);
     if (status) {
         ofi_close(&ofi->base);
@@ -208,52 +210,27 @@ static int check_peer(const struct gpsh_ofi *ofi, int pe, const struct ofi_blob 
     return 0;
 }
 
-static int insert_address(struct gpsh_ofi *ofi, int pe, const struct ofi_blob *blob)
-{
-    int inserted = fi_av_insert(ofi->av, blob->address, 1, &ofi->peers[pe].address, 0, NULL);
-    if (inserted == 1)
-        return 0;
-    char text[128] = "?";
-    gpsh_ofi_address_text(ofi, blob->address, text, sizeof text);
-    return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
-                     "libfabric's %s does not take the address %.100s of PE %d",
-                     ofi->info->fabric_attr->prov_name, text, pe);
-}
-
 static int ofi_connect(struct gpsh_transport *self, int pe, const void *bytes, size_t size)
 {
     struct gpsh_ofi *ofi = (struct gpsh_ofi *)self;
-    struct ofi_peer *peer = &ofi->peers[pe];
     struct ofi_blob blob;
-    if (peer->connected)
+    if (gpsh_ofi_peers_known(ofi, pe))
         return gpsh_fail(GPUSHMEM_ERR_STATE, "PE %d is connected over libfabric already", pe);
     int status = gpsh_ofi_blob_parse(bytes, size, &blob);
     if (!status)
         status = check_peer(ofi, pe, &blob);
-    if (!status)
-        status = insert_address(ofi, pe, &blob);
-    for (int r = 0; !status && r < GPSH_REGIONS; r++)
-        status = gpsh_ofi_key_import(ofi, &blob.keys[r], &peer->keys[r]);
-    if (status)
-        return status;
-    peer->secret = blob.secret;
-    peer->static_bytes = blob.region_bytes[GPSH_STATIC];
-    pthread_mutex_lock(&ofi->wire.lock); // the thread may hear of it already
-    peer->connected = true;
-    pthread_mutex_unlock(&ofi->wire.lock);
-    return 0;
+    return status ? status : gpsh_ofi_peers_keep(ofi, pe, &blob);
 }
 
 static void ofi_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
 {
     struct gpsh_ofi *ofi = (struct gpsh_ofi *)self;
-    char address[OFI_ADDRESS_BYTES], text[128] = "?";
-    size_t length = sizeof address;
-    if (!fi_av_lookup(ofi->av, ofi->peers[pe].address, address, &length))
-        gpsh_ofi_address_text(ofi, address, text, sizeof text);
+    const struct ofi_peer *peer = gpsh_ofi_peer_note(ofi, pe);
+    char text[128] = "?";
+    gpsh_ofi_address_text(ofi, gpsh_ofi_peers_address(ofi, pe), text, sizeof text);
     snprintf(line, bytes, "%s on %s -> %s%s", ofi->info->fabric_attr->prov_name,
              ofi->info->domain_attr->name, text,
-             ofi->peers[pe].keys[GPSH_HEAP].keyed ? "" : ", through host memory");
+             peer && peer->keys[GPSH_HEAP].keyed ? "" : ", through host memory");
 }
 
 static void ofi_about(struct gpsh_transport *self, char *line, size_t bytes)
@@ -295,8 +272,11 @@ static int ofi_serve_atomics(struct gpsh_transport *self)
 static void ofi_peer_lost(struct gpsh_transport *self, int pe)
 {
     struct gpsh_ofi *ofi = (struct gpsh_ofi *)self;
+    struct ofi_peer *peer = gpsh_ofi_peer_note(ofi, pe);
     int none = 0;
-    if (atomic_compare_exchange_strong(&ofi->peers[pe].lost, &none, GPUSHMEM_ERR_PE_FAILED))
+    if (!peer)
+        gpsh_clear_error(); // the network finds out
+    else if (atomic_compare_exchange_strong(&peer->lost, &none, GPUSHMEM_ERR_PE_FAILED))
         atomic_fetch_add(&ofi->losses, 1);
 }
 
@@ -309,6 +289,7 @@ const struct gpsh_transport_ops gpsh_ofi_ops = {
     .serve_atomics = ofi_serve_atomics,
     .describe = ofi_describe,
     .connect = ofi_connect,
+    .establish = gpsh_ofi_establish,
     .explain = ofi_explain,
     .about = ofi_about,
     .channel_open = ofi_channel_open,

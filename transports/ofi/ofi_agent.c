@@ -27,7 +27,6 @@ struct task {
 struct ofi_agent {
     const struct gpsh_queue_ops *ops; // NULL: the heap is the host's
     struct gpsh_queue *queue;
-    struct ofi_inbox **inboxes; // [n_pes][channels], made on first use
     struct {
         uint32_t pe, channel;
     } * due; // [n_due] inboxes that are to be replied to
@@ -41,13 +40,11 @@ int gpsh_ofi_agent_open(struct gpsh_ofi *ofi)
 {
     struct ofi_agent *agent = calloc(1, sizeof *agent);
     ofi->agent = agent;
-    if (agent) {
-        agent->inboxes = calloc((size_t)ofi->env.n_pes, sizeof(struct ofi_inbox *));
+    if (agent)
         agent->ops = ofi->env.queues;
-    }
     if (agent && agent->ops)
         agent->tasks = calloc(TASKS, sizeof *agent->tasks);
-    if (!agent || !agent->inboxes || (agent->ops && !agent->tasks))
+    if (!agent || (agent->ops && !agent->tasks))
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the agent of %d PEs",
                          ofi->env.n_pes);
     return agent->ops ? agent->ops->open(TASKS, &agent->queue) : 0;
@@ -60,9 +57,6 @@ void gpsh_ofi_agent_close(struct gpsh_ofi *ofi)
         return;
     if (agent->queue)
         agent->ops->close(agent->queue);
-    for (int pe = 0; agent->inboxes && pe < ofi->env.n_pes; pe++)
-        free(agent->inboxes[pe]);
-    free(agent->inboxes);
     free(agent->due);
     free(agent->tasks);
     free(agent);
@@ -374,7 +368,7 @@ static void take_request(struct gpsh_ofi *ofi, struct ofi_message *message, stru
 
 static struct ofi_inbox *inbox_of(struct gpsh_ofi *ofi, const struct ofi_parcel *parcel)
 {
-    struct ofi_inbox **inboxes = &ofi->agent->inboxes[parcel->pe];
+    struct ofi_inbox **inboxes = &ofi_peer_of(ofi, (int)parcel->pe)->inboxes;
     if (!*inboxes)
         *inboxes = calloc((size_t)ofi->env.channels, sizeof **inboxes);
     return *inboxes ? &(*inboxes)[parcel->channel] : NULL;
@@ -402,7 +396,8 @@ bool gpsh_ofi_agent_reply(struct gpsh_ofi *ofi)
     if (agent->ops)
         drive_queue(ofi);
     for (size_t i = 0; i < agent->n_due; i++) {
-        struct ofi_inbox *inbox = &agent->inboxes[agent->due[i].pe][agent->due[i].channel];
+        struct ofi_inbox *inbox =
+            &ofi_peer_of(ofi, (int)agent->due[i].pe)->inboxes[agent->due[i].channel];
         struct ofi_message *reply = inbox->reply;
         inbox->due = false;
         inbox->reply = NULL;

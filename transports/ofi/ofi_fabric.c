@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -77,21 +76,6 @@ int gpsh_ofi_error(const struct gpsh_ofi *ofi, const char *what, int64_t error)
     const char *provider = ofi->info ? ofi->info->fabric_attr->prov_name : "libfabric";
     return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "ofi: %s: %s (%s)", what,
                      ofi->library->strerror((int)-error), provider);
-}
-
-void gpsh_ofi_peer_fail(struct gpsh_ofi *ofi, int pe, int code, const char *format, ...)
-{
-    char why[GPSH_ERROR_BYTES];
-    int none = 0;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    if (!atomic_compare_exchange_strong(&ofi->peers[pe].lost, &none, code))
-        return;
-    atomic_fetch_add(&ofi->losses, 1);
-    if (ofi->env.peer_failed)
-        ofi->env.peer_failed(ofi->env.arg, pe, code, why);
 }
 
 static bool is_loopback(const struct fi_info *info)

@@ -24,8 +24,4 @@ const char *gpsh_ofi_format_name(uint32_t format); // of addresses
 // Fails with "what: why" and code GPUSHMEM_ERR_TRANSPORT. `error` as libfabric returns it.
 int gpsh_ofi_error(const struct gpsh_ofi *ofi, const char *what, int64_t error);
 
-// What is wrong with that peer, once; any thread. Later codes are not told.
-void gpsh_ofi_peer_fail(struct gpsh_ofi *ofi, int pe, int code, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
 #endif

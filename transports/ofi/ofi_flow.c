@@ -9,6 +9,7 @@
 #include "core/lines.h"
 #include "transports/ofi/ofi_lane.h"
 #include "transports/ofi/ofi_memory.h"
+#include "transports/ofi/ofi_peers.h"
 #include "transports/ofi/ofi_wire.h"
 
 enum {
@@ -21,7 +22,10 @@ static const uint64_t PATIENCE_NS = 1500000000;
 static struct ofi_flow *make(struct ofi_channel *channel, int pe)
 {
     struct gpsh_ofi *ofi = channel->ofi;
-    struct ofi_flow *flow = gpsh_lines_alloc(1, sizeof *flow);
+    struct ofi_peer *peer = gpsh_ofi_peer(ofi, pe);
+    struct ofi_flow *flow = peer ? gpsh_lines_alloc(1, sizeof *flow) : NULL;
+    if (!peer)
+        return NULL;
     if (flow)
         flow->slots = gpsh_lines_alloc(OFI_SLOTS, sizeof *flow->slots);
     if (!flow || !flow->slots) {
@@ -30,6 +34,7 @@ static struct ofi_flow *make(struct ofi_channel *channel, int pe)
         return NULL;
     }
     flow->channel = channel;
+    flow->peer = peer;
     flow->pe = pe;
     flow->pub = &channel->base.flows[pe];
     flow->epoch = channel->epoch;
@@ -46,11 +51,12 @@ static struct ofi_flow *make(struct ofi_channel *channel, int pe)
 
 struct ofi_flow *gpsh_ofi_flow(struct ofi_channel *channel, int pe)
 {
-    struct ofi_flow *flow = atomic_load_explicit(&channel->flows[pe], memory_order_relaxed);
+    struct ofi_flow *flow = ofi_flow_of(channel, pe);
     if (flow)
         return flow;
     flow = make(channel, pe);
-    atomic_store(&channel->flows[pe], flow);
+    if (flow)
+        atomic_store(&flow->peer->flows[channel->index], flow);
     return flow;
 }
 

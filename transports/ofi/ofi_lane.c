@@ -7,6 +7,7 @@
 
 #include "transports/ofi/ofi_fabric.h"
 #include "transports/ofi/ofi_memory.h"
+#include "transports/ofi/ofi_peers.h"
 
 enum { LEAST_REQUESTS = 64, MOST_REQUESTS = 1024, READ_AT_ONCE = 32 };
 
@@ -167,7 +168,7 @@ int64_t gpsh_ofi_lane_move(struct ofi_flow *flow, struct ofi_slot *slot)
     struct gpsh_ofi *ofi = channel->ofi;
     struct ofi_remote remote;
     void *descriptor;
-    if (!gpsh_ofi_remote(ofi, flow->pe, slot->region, slot->remote + slot->offset, &remote))
+    if (!gpsh_ofi_remote(ofi, flow->peer, slot->region, slot->remote + slot->offset, &remote))
         return out_of_range(flow, slot);
     struct ofi_request *request = take_request(flow, slot);
     if (!request)
@@ -190,7 +191,7 @@ int64_t gpsh_ofi_lane_move(struct ofi_flow *flow, struct ofi_slot *slot)
         local = request->block;
     }
     slot->borrowed |= named;
-    fi_addr_t to = ofi->peers[flow->pe].address;
+    fi_addr_t to = ofi_address(flow->peer);
     ssize_t error = put ? fi_write(channel->ep, local, bytes, descriptor, to, remote.address,
                                    remote.key, &request->context)
                         : fi_read(channel->ep, local, bytes, descriptor, to, remote.address,
@@ -244,7 +245,7 @@ int gpsh_ofi_lane_atomic(struct ofi_flow *flow, struct ofi_slot *slot)
     struct gpsh_ofi *ofi = channel->ofi;
     bool signal = slot->kind == GPSH_OP_PUT_SIGNAL;
     struct ofi_remote remote;
-    if (!gpsh_ofi_remote(ofi, flow->pe, slot->region, signal ? slot->signal : slot->remote,
+    if (!gpsh_ofi_remote(ofi, flow->peer, slot->region, signal ? slot->signal : slot->remote,
                          &remote))
         return out_of_range(flow, slot);
     struct ofi_request *request = take_request(flow, slot);
@@ -259,7 +260,7 @@ int gpsh_ofi_lane_atomic(struct ofi_flow *flow, struct ofi_slot *slot)
     struct fi_msg_atomic message = {.msg_iov = &operand,
                                     .desc = &descriptor,
                                     .iov_count = 1,
-                                    .addr = ofi->peers[flow->pe].address,
+                                    .addr = ofi_address(flow->peer),
                                     .rma_iov = &target,
                                     .rma_iov_count = 1,
                                     .datatype = signal || slot->width == 8 ? FI_UINT64 : FI_UINT32,

@@ -184,11 +184,11 @@ bool gpsh_ofi_in_region(const struct gpsh_ofi *ofi, int region, uint64_t offset,
     return offset <= all && bytes <= all - offset;
 }
 
-bool gpsh_ofi_remote(const struct gpsh_ofi *ofi, int pe, int region, uint64_t offset,
-                     struct ofi_remote *out)
+bool gpsh_ofi_remote(const struct gpsh_ofi *ofi, const struct ofi_peer *peer, int region,
+                     uint64_t offset, struct ofi_remote *out)
 {
-    const struct ofi_key *key = &ofi->peers[pe].keys[region];
-    uint64_t begin = 0, end = ofi->peers[pe].static_bytes;
+    const struct ofi_key *key = &peer->keys[region];
+    uint64_t begin = 0, end = peer->static_bytes;
     if (region != GPSH_STATIC)
         end = region == GPSH_HEAP ? ofi->piece_ends[0] : ofi->env.regions[region].bytes;
     if (region == GPSH_HEAP) {
@@ -199,7 +199,7 @@ bool gpsh_ofi_remote(const struct gpsh_ofi *ofi, int pe, int region, uint64_t of
             return false;
         begin = i ? ofi->piece_ends[i - 1] : 0;
         end = ofi->piece_ends[i];
-        key = i ? &ofi->piece_keys[i][pe] : key;
+        key = i ? &ofi->piece_keys[i][peer->pe] : key;
     }
     if (offset >= end || !key->keyed)
         return false;

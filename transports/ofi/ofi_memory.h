@@ -23,8 +23,8 @@ int gpsh_ofi_key_import(struct gpsh_ofi *ofi, const struct ofi_blob_key *from, s
 struct ofi_remote {
     uint64_t address, key, bytes;
 };
-bool gpsh_ofi_remote(const struct gpsh_ofi *ofi, int pe, int region, uint64_t offset,
-                     struct ofi_remote *out);
+bool gpsh_ofi_remote(const struct gpsh_ofi *ofi, const struct ofi_peer *peer, int region,
+                     uint64_t offset, struct ofi_remote *out);
 // Whether that range is in the region as far as is known here.
 bool gpsh_ofi_in_region(const struct gpsh_ofi *ofi, int region, uint64_t offset, uint64_t bytes);
 

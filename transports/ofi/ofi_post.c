@@ -27,17 +27,19 @@ static int check(const struct gpsh_op *op)
 }
 
 // Whether one-sided operations reach both ends.
-static bool has_keys(const struct gpsh_ofi *ofi, const struct gpsh_op *op)
+static bool has_keys(const struct ofi_flow *flow, const struct gpsh_op *op)
 {
+    const struct gpsh_ofi *ofi = flow->channel->ofi;
     bool device = ofi->env.queues && !(op->flags & GPSH_OP_LOCAL_HOST) && ofi_device_heap(ofi);
-    return ofi->peers[op->pe].keys[op->region].keyed && (!device || ofi->hmem);
+    return flow->peer->keys[op->region].keyed && (!device || ofi->hmem);
 }
 
-static enum ofi_way way_of(const struct gpsh_ofi *ofi, const struct gpsh_op *op)
+static enum ofi_way way_of(const struct ofi_flow *flow, const struct gpsh_op *op)
 {
+    const struct gpsh_ofi *ofi = flow->channel->ofi;
     if (op->kind == GPSH_OP_AMO)
         return ofi->atomics ? OFI_BY_ATOMIC : OFI_BY_RECORD;
-    if (!op->bytes || !has_keys(ofi, op))
+    if (!op->bytes || !has_keys(flow, op))
         return OFI_BY_RECORD;
     return op->kind != GPSH_OP_GET && op->bytes <= ofi->small ? OFI_BY_RECORD : OFI_BY_RMA;
 }
@@ -66,7 +68,7 @@ static struct ofi_slot *accept(struct ofi_flow *flow, const struct gpsh_op *op)
                               .width = op->width,
                               .flags = op->flags,
                               .region = op->region,
-                              .way = (uint8_t)way_of(channel->ofi, op),
+                              .way = (uint8_t)way_of(flow, op),
                               .local = op->local,
                               .remote = op->remote,
                               .bytes = op->kind == GPSH_OP_AMO ? 0 : op->bytes,
@@ -153,7 +155,7 @@ void gpsh_ofi_fence(struct gpsh_channel *base, int pe)
         channel->epoch++;
         return;
     }
-    struct ofi_flow *flow = atomic_load_explicit(&channel->flows[pe], memory_order_relaxed);
+    struct ofi_flow *flow = ofi_flow_of(channel, pe);
     if (flow)
         flow->fence = flow->pub->posted;
 }
@@ -167,8 +169,9 @@ static void note_losses(struct ofi_channel *channel)
         return;
     channel->losses = losses;
     for (int pe = 0; pe < ofi->env.n_pes; pe++) {
-        struct ofi_flow *flow = atomic_load_explicit(&channel->flows[pe], memory_order_relaxed);
-        int lost = atomic_load(&ofi->peers[pe].lost);
+        const struct ofi_peer *peer = ofi_peer_of(ofi, pe);
+        struct ofi_flow *flow = ofi_flow_of(channel, pe);
+        int lost = peer ? atomic_load(&peer->lost) : 0;
         if (lost && flow)
             gpsh_ofi_flow_fail(flow, lost);
         else if (lost)

@@ -3,7 +3,7 @@
 #include "core/clock.h"
 #include "transports/ofi/ofi_agent.h"
 #include "transports/ofi/ofi_drive.h"
-#include "transports/ofi/ofi_fabric.h"
+#include "transports/ofi/ofi_peers.h"
 #include "transports/ofi/ofi_wire.h"
 
 enum { READS = 4 }; // of the queue, in one pass
@@ -66,7 +66,7 @@ static void check_gap(struct gpsh_ofi *ofi, const struct ofi_parcel *parcel)
 static void take_reply(struct gpsh_ofi *ofi, const struct ofi_parcel *parcel,
                        struct ofi_flow **pushed)
 {
-    struct ofi_flow *flow = atomic_load(&ofi->channels[parcel->channel].flows[parcel->pe]);
+    struct ofi_flow *flow = ofi_flow_of(&ofi->channels[parcel->channel], (int)parcel->pe);
     check_gap(ofi, parcel);
     if (!flow || flow->dead)
         return;
@@ -95,18 +95,21 @@ static bool is_sound(const struct gpsh_ofi *ofi, const struct ofi_message *messa
     const struct ofi_parcel *parcel = message->parcel;
     return message->bytes >= sizeof *parcel && parcel->secret == ofi->secret &&
            parcel->pe < (uint32_t)ofi->env.n_pes && parcel->channel < ofi->env.channels &&
-           parcel->bytes <= message->bytes - sizeof *parcel && ofi->peers[parcel->pe].connected;
+           parcel->bytes <= message->bytes - sizeof *parcel &&
+           gpsh_ofi_peers_known(ofi, (int)parcel->pe);
 }
 
 static void take(struct gpsh_ofi *ofi, struct ofi_message *message, struct ofi_flow **pushed,
                  uint64_t now_ns)
 {
-    if (!is_sound(ofi, message)) {
+    const struct ofi_parcel *parcel = message->parcel;
+    struct ofi_peer *peer =
+        is_sound(ofi, message) ? gpsh_ofi_peer_note(ofi, (int)parcel->pe) : NULL;
+    if (!peer) {
         gpsh_ofi_received(ofi, message);
         return;
     }
-    const struct ofi_parcel *parcel = message->parcel;
-    atomic_store_explicit(&ofi->peers[parcel->pe].heard_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&peer->heard_ns, now_ns, memory_order_relaxed);
     if (parcel->kind != OFI_REPLY) {
         gpsh_ofi_agent_take(ofi, message);
         return;

@@ -9,7 +9,8 @@
 //            sided operations (pieces), by records in parcels, or by both
 //   agent    carries out the records that arrive
 //
-// Locks: a channel's before the wire's. The wire's is held by whoever reads its queue or sends.
+// Locks: a channel's before the wire's, and that before the book's of peers. The wire's is held by
+// whoever reads its queue or sends.
 #ifndef GPSH_OFI_STATE_H
 #define GPSH_OFI_STATE_H
 
@@ -65,20 +66,39 @@ struct ofi_key {
     bool keyed;
 };
 
+// A PE that this one has to do with.
 struct ofi_peer {
-    fi_addr_t address;
+    int pe;
+    _Atomic fi_addr_t address; // FI_ADDR_NOTAVAIL: libfabric has not taken it yet
     struct ofi_key keys[GPSH_REGIONS];
     uint64_t secret;
-    uint64_t static_bytes; // of its GPSH_STATIC
-    _Atomic int lost;      // why everything towards it fails, or 0
-    bool connected;
-    _Atomic uint64_t heard_ns; // when something came from it
-    uint64_t awaited_ns;       // [thread] since when something is; later where it was stopped
-    uint64_t look;             // [thread] the last one at which something was awaited
-    bool judged;               // [thread] in that look
-    uint64_t stopped_ns;       // [thread] since when it is silent and stopped, 0: it is not
-    bool told;                 // [thread] that it is stopped
-    uint64_t full;             // [wire] the last scan of what is unsent in which it took nothing
+    uint64_t static_bytes;        // of its GPSH_STATIC
+    struct ofi_inbox *inboxes;    // [wire] [channels], made by its first request
+    uint32_t waiting;             // [wire] messages to it that are unsent
+    bool wanted;                  // [book] in that list
+    struct ofi_peer *next_wanted; // [book]
+    _Atomic int lost;             // why everything towards it fails, or 0
+    _Atomic uint64_t heard_ns;    // when something came from it
+    uint64_t awaited_ns;          // [thread] since when something is; later where it was stopped
+    uint64_t look;                // [thread] the last one at which something was awaited
+    bool judged;                  // [thread] in that look
+    uint64_t stopped_ns;          // [thread] since when it is silent and stopped, 0: it is not
+    bool told;                    // [thread] that it is stopped
+    uint64_t full;                // [wire] the last scan of what is unsent in which it took nothing
+    _Atomic(struct ofi_flow *) flows[]; // [channels], made on first use
+};
+
+// What is kept of all PEs: ofi_peers.h.
+struct ofi_book {
+    uint8_t *rows; // [n_pes]
+    size_t row_bytes;
+    uint32_t address_bytes;
+    bool bases;
+    uint64_t *static_bytes;            // [n_pes], or NULL: all have as much as this PE
+    _Atomic(struct ofi_peer *) *peers; // [n_pes], made on first use
+    pthread_mutex_t lock;              // a leaf: whoever has it takes no other
+    struct ofi_peer *wanted;           // whose addresses are to be taken together
+    size_t n_wanted;
 };
 
 // A message, on its way or waiting to be received.
@@ -109,7 +129,6 @@ struct ofi_wire {
     struct ofi_slab *slabs;
     uint64_t scans;          // of the unsent ones
     uint32_t sending;        // messages that libfabric has
-    uint32_t *waiting;       // [n_pes] of unsent ones
     _Atomic uint32_t helped; // passes by others than the thread
     _Atomic uint32_t vain;   // of those since the last that found something
 };
@@ -161,6 +180,7 @@ struct ofi_channel;
 struct ofi_flow {
     struct ofi_channel *channel;
     struct gpsh_flow *pub;
+    struct ofi_peer *peer;
     int pe;
     struct ofi_slot *slots; // [OFI_SLOTS]
     struct fid_mr *slots_mr;
@@ -220,8 +240,7 @@ struct ofi_channel {
     struct fid_mr *blocks_mr;
     uint16_t free_blocks, free[OFI_BLOCKS];
     struct fid_mr *region_mrs[GPSH_REGIONS];
-    _Atomic(struct ofi_flow *) *flows; // [n_pes], made on first use
-    struct ofi_flow *active;           // with operations that are not complete
+    struct ofi_flow *active; // with operations that are not complete
     uint64_t epoch;
     uint32_t losses; // of the transport's, that it has seen
     int retired;
@@ -246,7 +265,7 @@ struct gpsh_ofi {
     uint64_t small; // puts up to this go as records
     uint64_t max_message, inject;
     uint64_t secret;
-    struct ofi_peer *peers; // [n_pes]
+    struct ofi_book book;
     struct ofi_channel *channels;
     struct ofi_wire wire;
     struct ofi_agent *agent;
@@ -275,6 +294,28 @@ struct gpsh_ofi {
 static inline struct ofi_slot *ofi_slot_at(struct ofi_flow *flow, uint64_t number)
 {
     return &flow->slots[(number - 1) % OFI_SLOTS];
+}
+
+// NULL: nothing was done with that PE yet.
+static inline struct ofi_peer *ofi_peer_of(const struct gpsh_ofi *ofi, int pe)
+{
+    return atomic_load_explicit(&ofi->book.peers[pe], memory_order_acquire);
+}
+
+static inline bool ofi_is_inserted(const struct ofi_peer *peer)
+{
+    return atomic_load_explicit(&peer->address, memory_order_acquire) != FI_ADDR_NOTAVAIL;
+}
+
+static inline fi_addr_t ofi_address(const struct ofi_peer *peer)
+{
+    return atomic_load_explicit(&peer->address, memory_order_relaxed);
+}
+
+static inline struct ofi_flow *ofi_flow_of(const struct ofi_channel *channel, int pe)
+{
+    const struct ofi_peer *peer = ofi_peer_of(channel->ofi, pe);
+    return peer ? atomic_load(&peer->flows[channel->index]) : NULL;
 }
 
 static inline bool ofi_device_heap(const struct gpsh_ofi *ofi)

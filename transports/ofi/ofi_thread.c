@@ -10,8 +10,8 @@
 #include "core/clock.h"
 #include "core/thread.h"
 #include "transports/ofi/ofi_drive.h"
-#include "transports/ofi/ofi_fabric.h"
 #include "transports/ofi/ofi_flow.h"
+#include "transports/ofi/ofi_peers.h"
 #include "transports/ofi/ofi_wire.h"
 
 enum {
@@ -41,7 +41,7 @@ static void ping(struct gpsh_ofi *ofi, struct ofi_flow *flow)
     pthread_mutex_lock(&ofi->wire.lock);
     bool wanted = flow->pings++ < PINGS || flow->pings % PINGS == 0;
     struct ofi_message *message =
-        wanted && !ofi->wire.waiting[flow->pe]
+        wanted && !flow->peer->waiting
             ? gpsh_ofi_message(ofi, flow->pe, OFI_PING, flow->channel->index)
             : NULL;
     if (message) {
@@ -65,7 +65,7 @@ static bool watch_flow(struct gpsh_ofi *ofi, struct ofi_flow *flow, uint64_t now
     uint64_t completed = __atomic_load_n(&flow->pub->completed, __ATOMIC_RELAXED);
     bool awaited = awaits(flow);
     if (completed != flow->watched)
-        atomic_store_explicit(&ofi->peers[flow->pe].heard_ns, now_ns, memory_order_relaxed);
+        atomic_store_explicit(&flow->peer->heard_ns, now_ns, memory_order_relaxed);
     else if (awaited)
         ping(ofi, flow);
     flow->watched = completed;
@@ -73,9 +73,10 @@ static bool watch_flow(struct gpsh_ofi *ofi, struct ofi_flow *flow, uint64_t now
 }
 
 // It cannot answer, and lives: its silence counts from the time at which it goes on.
-static bool is_stopped(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, uint64_t silent_ns)
+static bool is_stopped(struct gpsh_ofi *ofi, struct ofi_peer *peer, uint64_t now_ns,
+                       uint64_t silent_ns)
 {
-    struct ofi_peer *peer = &ofi->peers[pe];
+    int pe = peer->pe;
     uint64_t limit_ns = (uint64_t)ofi->env.settings->ofi_timeout * 1000000000;
     if (!gpsh_env_peer_stopped(&ofi->env, pe)) {
         peer->stopped_ns = 0;
@@ -97,9 +98,9 @@ static bool is_stopped(struct gpsh_ofi *ofi, int pe, uint64_t now_ns, uint64_t s
 }
 
 // Something is awaited from that PE.
-static void judge_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns)
+static void judge_peer(struct gpsh_ofi *ofi, struct ofi_peer *peer, uint64_t now_ns)
 {
-    struct ofi_peer *peer = &ofi->peers[pe];
+    int pe = peer->pe;
     uint64_t limit_ns = (uint64_t)ofi->env.settings->ofi_timeout * 1000000000;
     uint64_t heard_ns = atomic_load_explicit(&peer->heard_ns, memory_order_relaxed);
     if (heard_ns < peer->awaited_ns)
@@ -107,7 +108,7 @@ static void judge_peer(struct gpsh_ofi *ofi, int pe, uint64_t now_ns)
     uint64_t silent_ns = now_ns > heard_ns ? now_ns - heard_ns : 0;
     if (silent_ns < WATCH_MS * UINT64_C(500000)) // it has spoken since the last look
         peer->stopped_ns = 0;
-    else if (limit_ns && silent_ns >= limit_ns / 4 && !is_stopped(ofi, pe, now_ns, silent_ns) &&
+    else if (limit_ns && silent_ns >= limit_ns / 4 && !is_stopped(ofi, peer, now_ns, silent_ns) &&
              silent_ns > limit_ns)
         gpsh_ofi_peer_fail(ofi, pe, GPUSHMEM_ERR_PE_FAILED,
                            "PE %d has not answered for %llu s (GPUSHMEM_OFI_TIMEOUT)", pe,
@@ -151,7 +152,7 @@ static void take_entered(struct gpsh_ofi *ofi)
 
 static void look_at(struct gpsh_ofi *ofi, struct ofi_flow *flow, uint64_t now_ns, bool late)
 {
-    struct ofi_peer *peer = &ofi->peers[flow->pe];
+    struct ofi_peer *peer = flow->peer;
     if (atomic_load(&peer->lost) || !watch_flow(ofi, flow, now_ns) || peer->look == ofi->looks)
         return;
     bool anew = peer->look + 1 != ofi->looks;
@@ -178,9 +179,9 @@ static void watch(struct gpsh_ofi *ofi, uint64_t now_ns, bool late)
             at = &flow->next_watched;
     }
     for (struct ofi_flow *flow = ofi->watched; flow; flow = flow->next_watched) {
-        struct ofi_peer *peer = &ofi->peers[flow->pe];
+        struct ofi_peer *peer = flow->peer;
         if (peer->look == ofi->looks && !peer->judged)
-            judge_peer(ofi, flow->pe, now_ns);
+            judge_peer(ofi, peer, now_ns);
         peer->judged = true;
     }
 }

@@ -7,6 +7,7 @@
 
 #include "transports/ofi/ofi_fabric.h"
 #include "transports/ofi/ofi_memory.h"
+#include "transports/ofi/ofi_peers.h"
 
 enum { SLAB_MESSAGES = 16 };
 
@@ -46,9 +47,6 @@ static int open_endpoint(struct gpsh_ofi *ofi)
 int gpsh_ofi_wire_open(struct gpsh_ofi *ofi)
 {
     ofi->wire.unsent_end = &ofi->wire.unsent;
-    ofi->wire.waiting = calloc((size_t)ofi->env.n_pes, sizeof *ofi->wire.waiting);
-    if (!ofi->wire.waiting)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d peers", ofi->env.n_pes);
     int status = open_queue(ofi);
     return status ? status : open_endpoint(ofi);
 }
@@ -108,11 +106,12 @@ static struct ofi_message *take(struct gpsh_ofi *ofi)
 struct ofi_message *gpsh_ofi_message(struct gpsh_ofi *ofi, int pe, enum ofi_parcel_kind kind,
                                      int channel)
 {
-    struct ofi_message *message = take(ofi);
+    const struct ofi_peer *peer = gpsh_ofi_peer(ofi, pe);
+    struct ofi_message *message = peer ? take(ofi) : NULL;
     if (!message)
         return NULL;
     message->pe = pe;
-    *message->parcel = (struct ofi_parcel){.secret = ofi->peers[pe].secret,
+    *message->parcel = (struct ofi_parcel){.secret = peer->secret,
                                            .pe = (uint32_t)ofi->env.my_pe,
                                            .channel = (uint16_t)channel,
                                            .kind = (uint8_t)kind};
@@ -174,14 +173,14 @@ bool gpsh_ofi_receive_again(struct gpsh_ofi *ofi)
 // Whether it is gone. A PE that is lost gets nothing more.
 static bool send_now(struct gpsh_ofi *ofi, struct ofi_message *message)
 {
-    struct ofi_peer *peer = &ofi->peers[message->pe];
+    struct ofi_peer *peer = ofi_peer_of(ofi, message->pe);
     size_t bytes = sizeof *message->parcel + message->parcel->bytes;
     if (atomic_load(&peer->lost)) {
         gpsh_ofi_message_drop(ofi, message);
         return true;
     }
     if (bytes <= ofi->inject && !ofi->local_keys) {
-        ssize_t error = fi_inject(ofi->wire.ep, message->parcel, bytes, peer->address);
+        ssize_t error = fi_inject(ofi->wire.ep, message->parcel, bytes, ofi_address(peer));
         if (error != -FI_EAGAIN)
             gpsh_ofi_message_drop(ofi, message);
         if (error && error != -FI_EAGAIN)
@@ -191,7 +190,7 @@ static bool send_now(struct gpsh_ofi *ofi, struct ofi_message *message)
         return error != -FI_EAGAIN;
     }
     ssize_t error = fi_send(ofi->wire.ep, message->parcel, bytes, message->descriptor,
-                            peer->address, &message->context);
+                            ofi_address(peer), &message->context);
     if (!error)
         ofi->wire.sending++;
     if (error && error != -FI_EAGAIN) {
@@ -206,10 +205,10 @@ static bool send_now(struct gpsh_ofi *ofi, struct ofi_message *message)
 void gpsh_ofi_send(struct gpsh_ofi *ofi, struct ofi_message *message)
 {
     struct ofi_wire *wire = &ofi->wire;
-    int pe = message->pe;
-    if (!wire->waiting[pe] && send_now(ofi, message))
+    struct ofi_peer *peer = ofi_peer_of(ofi, message->pe);
+    if (!peer->waiting && send_now(ofi, message))
         return;
-    wire->waiting[pe]++;
+    peer->waiting++;
     message->next = NULL;
     *wire->unsent_end = message;
     wire->unsent_end = &message->next;
@@ -224,13 +223,13 @@ bool gpsh_ofi_send_waiting(struct gpsh_ofi *ofi)
     uint64_t scan = ++wire->scans;
     while (*at) {
         struct ofi_message *message = *at, *next = message->next;
-        int pe = message->pe;
-        if (ofi->peers[pe].full == scan || !send_now(ofi, message)) {
-            ofi->peers[pe].full = scan;
+        struct ofi_peer *peer = ofi_peer_of(ofi, message->pe);
+        if (peer->full == scan || !send_now(ofi, message)) {
+            peer->full = scan;
             at = &message->next;
             continue;
         }
-        wire->waiting[pe]--;
+        peer->waiting--;
         *at = next;
     }
     wire->unsent_end = at;
@@ -311,5 +310,4 @@ void gpsh_ofi_wire_close(struct gpsh_ofi *ofi)
         munmap(slab->base, SLAB_MESSAGES * OFI_PARCEL_BYTES);
         free(slab);
     }
-    free(wire->waiting);
 }
