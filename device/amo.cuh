@@ -89,7 +89,7 @@ GPSH_DEV void gpsh_dev_signal_word(const struct gpushmem_dev &dev, const struct 
 GPSH_DEV void gpsh_dev_signal(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
                               uint64_t *signal, uint64_t value, int op, int pe)
 {
-    if (!gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
+    if (!gpsh_dev_check_signal_op(dev, op) || !gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return;
     if (gpsh_dev_away_amo(dev, pe))
         gpsh_dev_count(dev, pe, 0);
@@ -120,7 +120,7 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct g
 {
     if (!bytes)
         to = signal; // no data: any address is legal then
-    if (!gpsh_dev_check(dev, to, bytes, pe) ||
+    if (!gpsh_dev_check_signal_op(dev, op) || !gpsh_dev_check(dev, to, bytes, pe) ||
         !gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return Scope::sync();
     Scope::sync();

@@ -83,9 +83,9 @@ template <typename T> GPSH_DEV T gpsh_dev_nothing(void)
 #define GPSH_DO_wait_until_all(DEV, TYPE, WORDS)  gpsh_dev_wait_all<TYPE>(DEV, WORDS)
 #define GPSH_DO_wait_until_any(DEV, TYPE, WORDS)  gpsh_dev_wait_any<TYPE>(DEV, WORDS)
 #define GPSH_DO_wait_until_some(DEV, TYPE, WORDS) gpsh_dev_wait_some<TYPE>(DEV, WORDS, indices)
-#define GPSH_DO_test_all(DEV, TYPE, WORDS)        gpsh_dev_words_test_all<TYPE>(WORDS)
-#define GPSH_DO_test_any(DEV, TYPE, WORDS)        gpsh_dev_test_any<TYPE>(WORDS)
-#define GPSH_DO_test_some(DEV, TYPE, WORDS)       gpsh_dev_test_some<TYPE>(WORDS, indices)
+#define GPSH_DO_test_all(DEV, TYPE, WORDS)        gpsh_dev_words_test_all<TYPE>(DEV, WORDS)
+#define GPSH_DO_test_any(DEV, TYPE, WORDS)        gpsh_dev_test_any<TYPE>(DEV, WORDS)
+#define GPSH_DO_test_some(DEV, TYPE, WORDS)       gpsh_dev_test_some<TYPE>(DEV, WORDS, indices)
 #define GPSH_RESULT_all                           int
 #define GPSH_RESULT_any                           size_t
 #define GPSH_RESULT_some                          size_t

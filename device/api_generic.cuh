@@ -114,7 +114,7 @@ GPSH_GENERIC(int, gpushmem_dev_wait_until,
 GPSH_GENERIC(int, gpushmem_dev_test,
              (const volatile T *var, enum gpushmem_cmp cmp, typename gpsh_dev_same<T>::type value),
              (var, cmp, value), GPSH_WANTS(sync),
-             return gpsh_dev_compare<T>(gpsh_dev_load_acquire(GPSH_WORD), cmp, value))
+             return gpsh_dev_test<T>(dev, GPSH_WORD, cmp, value))
 #undef GPSH_WORD
 
 #define GPSH_GENERIC_SET(RESULT, NAME, CALL)                                                       \
@@ -129,8 +129,8 @@ GPSH_GENERIC(int, gpushmem_dev_test,
     }
 GPSH_GENERIC_SET(int, gpushmem_dev_wait_until_all, gpsh_dev_wait_all<T>(dev, GPSH_SET))
 GPSH_GENERIC_SET(size_t, gpushmem_dev_wait_until_any, gpsh_dev_wait_any<T>(dev, GPSH_SET))
-GPSH_GENERIC_SET(int, gpushmem_dev_test_all, gpsh_dev_words_test_all<T>(GPSH_SET))
-GPSH_GENERIC_SET(size_t, gpushmem_dev_test_any, gpsh_dev_test_any<T>(GPSH_SET))
+GPSH_GENERIC_SET(int, gpushmem_dev_test_all, gpsh_dev_words_test_all<T>(dev, GPSH_SET))
+GPSH_GENERIC_SET(size_t, gpushmem_dev_test_any, gpsh_dev_test_any<T>(dev, GPSH_SET))
 #undef GPSH_SET
 #undef GPSH_GENERIC_SET
 #undef GPSH_WANTS

@@ -88,7 +88,7 @@ GPSH_SCOPES(GPSH_API_BARRIER, )
              return gpsh_dev_wait_status<TYPE>(dev, (const TYPE *)var, cmp, value))                \
     GPSH_API(int, gpushmem_dev_##NAME##_test,                                                      \
              (const volatile TYPE *var, enum gpushmem_cmp cmp, TYPE value), (var, cmp, value),     \
-             return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire((const TYPE *)var), cmp, value))  \
+             return gpsh_dev_test<TYPE>(dev, (const TYPE *)var, cmp, value))                       \
     GPSH_API_WAITS(NAME, TYPE, , TYPE value, value, GPSH_API_WORDS(TYPE))                          \
     GPSH_API_WAITS(NAME, TYPE, _vector, const TYPE *values, values, GPSH_API_WORDS_vector(TYPE))
 GPUSHMEM_SYNC_TYPES(GPSH_API_SYNC)

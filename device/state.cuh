@@ -69,6 +69,27 @@ GPSH_DEV void gpsh_dev_tell(const struct gpushmem_dev &dev, int status, const vo
                     wanted);
 }
 
+// Checked with and without GPUSHMEM_DEVICE_CHECKS: nearly all calls pass a constant, for which the
+// compiler leaves nothing of it.
+GPSH_DEV bool gpsh_dev_check_operator(const struct gpushmem_dev &dev, bool known, int seen,
+                                      bool comparison)
+{
+    if (!known)
+        gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                        GPUSHMEM_ERR_INVALID, -1, nullptr, 0,
+                        {GPUSHMEM_FAULT_OPERATOR, 0, comparison, (uint64_t)(int64_t)seen});
+    return known;
+}
+GPSH_DEV bool gpsh_dev_check_signal_op(const struct gpushmem_dev &dev, int op)
+{
+    return gpsh_dev_check_operator(dev, op == GPUSHMEM_SIGNAL_SET || op == GPUSHMEM_SIGNAL_ADD, op,
+                                   false);
+}
+GPSH_DEV bool gpsh_dev_check_cmp(const struct gpushmem_dev &dev, int cmp)
+{
+    return gpsh_dev_check_operator(dev, (unsigned)cmp <= GPUSHMEM_CMP_GE, cmp, true);
+}
+
 // One wait. Call gpsh_dev_spin in every empty iteration: not 0 ends the wait with that status.
 struct gpsh_dev_wait {
     const struct gpushmem_device_control *control;

@@ -64,7 +64,8 @@ GPSH_DEV int gpsh_dev_wait_until(const struct gpushmem_dev &dev, const T *word, 
                                  T *seen)
 {
     *seen = 0;
-    int status = gpsh_dev_check_wait(dev, word, 1, sizeof(T));
+    int status = gpsh_dev_check_cmp(dev, cmp) ? gpsh_dev_check_wait(dev, word, 1, sizeof(T))
+                                              : (int)GPUSHMEM_ERR_INVALID;
     return status ? status : gpsh_dev_wait_word(dev, word, cmp, value, seen);
 }
 
@@ -93,6 +94,13 @@ GPSH_DEV int gpsh_dev_wait_status(const struct gpushmem_dev &dev, const T *word,
 {
     T seen;
     return gpsh_dev_wait_until(dev, word, cmp, value, &seen);
+}
+
+template <typename T>
+GPSH_DEV bool gpsh_dev_test(const struct gpushmem_dev &dev, const T *word, int cmp, T value)
+{
+    return gpsh_dev_check_cmp(dev, cmp) &&
+           gpsh_dev_compare(gpsh_dev_load_acquire(word), cmp, value);
 }
 
 // Words words[i] for which skip is NULL or skip[i] is 0, against value or, if not NULL, values[i].
@@ -127,8 +135,11 @@ GPSH_DEV size_t gpsh_dev_words_find(const gpsh_dev_words<T> &w, size_t start, bo
     return SIZE_MAX;
 }
 
-template <typename T> GPSH_DEV bool gpsh_dev_words_test_all(const gpsh_dev_words<T> &w)
+template <typename T>
+GPSH_DEV bool gpsh_dev_words_test_all(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
 {
+    if (!gpsh_dev_check_cmp(dev, w.cmp))
+        return false;
     for (size_t i = 0; i < w.n; i++)
         if (!(w.skip && w.skip[i]) && !gpsh_dev_words_test(w, i))
             return false;
@@ -141,15 +152,20 @@ GPSH_DEV size_t gpsh_dev_fair_start(size_t n)
     return n ? (size_t)(gpsh_dev_now_ns() >> 5) % n : 0;
 }
 
-template <typename T> GPSH_DEV size_t gpsh_dev_test_any(const gpsh_dev_words<T> &w)
+template <typename T>
+GPSH_DEV size_t gpsh_dev_test_any(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w)
 {
     bool any;
-    return gpsh_dev_words_find(w, gpsh_dev_fair_start(w.n), &any);
+    return gpsh_dev_check_cmp(dev, w.cmp) ? gpsh_dev_words_find(w, gpsh_dev_fair_start(w.n), &any)
+                                          : SIZE_MAX;
 }
 
 template <typename T>
-GPSH_DEV size_t gpsh_dev_test_some(const gpsh_dev_words<T> &w, size_t *indices)
+GPSH_DEV size_t gpsh_dev_test_some(const struct gpushmem_dev &dev, const gpsh_dev_words<T> &w,
+                                   size_t *indices)
 {
+    if (!gpsh_dev_check_cmp(dev, w.cmp))
+        return 0;
     size_t found = 0;
     for (size_t i = 0; i < w.n; i++)
         if (!(w.skip && w.skip[i]) && gpsh_dev_words_test(w, i))
@@ -175,7 +191,8 @@ GPSH_DEV int gpsh_dev_wait_any_status(const struct gpushmem_dev &dev, const gpsh
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     size_t start = gpsh_dev_fair_start(w.n);
-    int status = gpsh_dev_check_wait(dev, w.words, w.n, sizeof(T));
+    int status = gpsh_dev_check_cmp(dev, w.cmp) ? gpsh_dev_check_wait(dev, w.words, w.n, sizeof(T))
+                                                : (int)GPUSHMEM_ERR_INVALID;
     while (!status) {
         bool any;
         size_t found = gpsh_dev_words_find(w, start, &any);
@@ -210,7 +227,7 @@ GPSH_DEV int gpsh_dev_wait_some_status(const struct gpushmem_dev &dev, const gps
     while (!status && !found && one != SIZE_MAX) {
         status = gpsh_dev_wait_any_status(dev, w, &one);
         if (!status && one != SIZE_MAX)
-            found = gpsh_dev_test_some(w, indices);
+            found = gpsh_dev_test_some(dev, w, indices);
     }
     if (!status)
         *count = found;

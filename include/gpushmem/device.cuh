@@ -48,7 +48,8 @@
 //              loss of a PE, by finalize. A failed fetch returns 0. GPUSHMEM_DEVICE_CHECKS, defined
 //              before this header (on CPU threads unless it is 0), refuses bad PEs, addresses and
 //              alignments on the spot, and the report names PE, block and thread; without it only
-//              operations that go through a ring are checked.
+//              operations that go through a ring are checked. Signal operations and comparisons are
+//              checked always.
 //   Nothing    Zero elements are legal everywhere, with any address.
 //   Compiling  gpushmem/device_rma.cuh has all of this but the collectives of teams, and takes a
 //              compiler less time.

@@ -16,7 +16,7 @@
 #include "gpushmem/types.h"
 
 // Raised whenever anything here, or in those headers, changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 13
+#define GPUSHMEM_DEVICE_ABI 14
 
 // ---- Errors
 // ------------------------------------------------------------------------------------------
@@ -57,6 +57,8 @@ enum gpushmem_fault_word {
     // or a stride is `seen`, and a team has `wanted` members; dest overlaps source
     GPUSHMEM_FAULT_ARGUMENT = 8,
     GPUSHMEM_FAULT_BUSY = 9, // no word: another operation of the same sequence is under way
+    // no word: `seen` is no signal operation or, if `wanted`, no comparison
+    GPUSHMEM_FAULT_OPERATOR = 10,
 };
 
 struct gpushmem_device_fault {

@@ -470,12 +470,14 @@ static int fail_closed(int status)
         "a command ring is closed because of an earlier error: kernels cannot use it any more");
 }
 
-static int take_fault(void)
+// *word: what it is about, if there is one.
+static int take_fault(uint32_t *word)
 {
     struct gpushmem_device_fault *fault = &side.host->faults[GPUSHMEM_FAULT_FIRST];
     int status = __atomic_load_n(&fault->status, __ATOMIC_ACQUIRE);
     if (!status)
         return 0;
+    *word = fault->word;
     char what[GPSH_KERNEL_TEXT];
     gpsh_kernel_describe(fault, what, sizeof what);
     int lost = atomic_load(&gpsh_job()->failed_pe);
@@ -499,13 +501,15 @@ static int take_fault(void)
     return status;
 }
 
-// A put, p, g or atomic of a kernel, which has no status to tell by; waits have one, and the loss
-// of a PE is told by itself.
-static bool is_mute(int status)
+// A call of a kernel that has no status to tell by, like p; waits have one, and the
+// loss of a PE is told by itself.
+static bool is_mute(int status, uint32_t word)
 {
     return status == GPUSHMEM_ERR_PE || status == GPUSHMEM_ERR_ADDRESS ||
            status == GPUSHMEM_ERR_ALIGNMENT || status == GPUSHMEM_ERR_UNREACHABLE ||
-           status == GPUSHMEM_ERR_TRANSPORT;
+           status == GPUSHMEM_ERR_TRANSPORT ||
+           (status && (word == GPUSHMEM_FAULT_OPERATOR || word == GPUSHMEM_FAULT_CONTEXT ||
+                       word == GPUSHMEM_FAULT_RANK));
 }
 
 // The thread's sentence is of take_fault. A program that looks at no status hears of it so.
@@ -528,10 +532,11 @@ static int take_error(void)
     pthread_mutex_lock(&side.lock);
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said
     // "failed".
-    int fault = take_fault();
+    uint32_t word = GPUSHMEM_FAULT_NO_WORD;
+    int fault = take_fault(&word);
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
     int missed = proxy || fault ? 0 : gpsh_emulation_take_missed();
-    if (!proxy && (missed || is_mute(fault)))
+    if (!proxy && (missed || is_mute(fault, word)))
         say_fault();
     // other threads of that kernel may not have looked yet: in force until the next launch
     if (fault == GPUSHMEM_ERR_PE_FAILED)

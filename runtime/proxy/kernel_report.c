@@ -341,6 +341,19 @@ static void describe_argument(const struct gpushmem_device_fault *fault, char *t
                  fault->cmp == GPUSHMEM_COLL_CALL_DST ? "dst" : "sst", seen);
 }
 
+static void describe_operator(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    if (fault->wanted)
+        snprintf(text, bytes,
+                 ", comparison %" PRId64 " is none of GPUSHMEM_CMP_EQ (%d) to GPUSHMEM_CMP_GE (%d)",
+                 (int64_t)fault->seen, GPUSHMEM_CMP_EQ, GPUSHMEM_CMP_GE);
+    else
+        snprintf(text, bytes,
+                 ", signal operation %" PRId64 " is neither GPUSHMEM_SIGNAL_SET (%d) nor "
+                 "GPUSHMEM_SIGNAL_ADD (%d)",
+                 (int64_t)fault->seen, GPUSHMEM_SIGNAL_SET, GPUSHMEM_SIGNAL_ADD);
+}
+
 bool gpsh_kernel_explained(const struct gpushmem_device_fault *fault)
 {
     return fault->word >= GPUSHMEM_FAULT_CONTEXT || fault->status == GPUSHMEM_ERR_PE ||
@@ -367,6 +380,8 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
         snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d", fault->pe);
     if (fault->word == GPUSHMEM_FAULT_CONTEXT)
         describe_context(fault, text + strlen(text), bytes - strlen(text));
+    if (fault->word == GPUSHMEM_FAULT_OPERATOR)
+        describe_operator(fault, text + strlen(text), bytes - strlen(text));
     if (fault->word == GPUSHMEM_FAULT_GRID)
         snprintf(
             text + strlen(text), bytes - strlen(text),

@@ -6,6 +6,16 @@
 #include "../log_lines.h"
 #include "kernel_check.cuh"
 
+#define EXPECT_ERROR(status, text)                                                                 \
+    do {                                                                                           \
+        CHECK(gpushmem_launch_wait(NULL) == (status));                                             \
+        if (!strstr(gpushmem_last_error(), text)) {                                                \
+            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, text,              \
+                    gpushmem_last_error());                                                        \
+            check_failures++;                                                                      \
+        }                                                                                          \
+    } while (0)
+
 __global__ void put_to(int *word, int pe)
 {
     if (threadIdx.x == 3 && blockIdx.x == 1)
@@ -71,6 +81,46 @@ __global__ void beyond_the_program(uint64_t *end, int way, uint64_t *result)
 }
 enum { BEYOND = 6 };
 
+// What is no signal operation and no comparison, as a constant and as an argument.
+__global__ void no_operator(uint64_t *words, int way, int bad, uint64_t *result)
+{
+    const enum gpushmem_signal_op op = (enum gpushmem_signal_op)bad;
+    const enum gpushmem_cmp cmp = (enum gpushmem_cmp)bad;
+    size_t indices[2];
+    int me = gpushmem_dev_my_pe();
+    switch (way) {
+    case 0: gpushmem_dev_signal_op(words, 1, (enum gpushmem_signal_op)3, me); break;
+    case 1: gpushmem_dev_signal_op(words, 1, op, me); break;
+    case 2: gpushmem_dev_uint64_put_signal(words, words + 1, 1, words, 1, op, me); break;
+    case 3: gpushmem_dev_putmem_signal_nbi_block(words, words + 1, 8, words, 1, op, me); break;
+    case 4: *result = (uint64_t)gpushmem_dev_uint64_test(words, cmp, 0); break;
+    case 5: *result = (uint64_t)gpushmem_dev_test(words, (enum gpushmem_cmp)55, UINT64_C(0)); break;
+    case 6: *result = gpushmem_dev_signal_wait_until(words, cmp, 0); break;
+    case 7: *result = (uint64_t)(gpushmem_dev_uint64_wait_until(words, cmp, 0) + 1); break;
+    case 8: *result = (uint64_t)gpushmem_dev_uint64_test_all(words, 2, nullptr, cmp, 0); break;
+    case 9: *result = gpushmem_dev_uint64_test_some(words, 2, indices, nullptr, cmp, 0); break;
+    case 10: *result = gpushmem_dev_uint64_test_any(words, 2, nullptr, cmp, 0) + 1; break;
+    default: *result = gpushmem_dev_uint64_wait_until_any(words, 2, nullptr, cmp, 0) + 1;
+    }
+}
+enum { OPERATORS = 12, COMPARISONS_FROM = 4 };
+
+static void test_operators(uint64_t *words, uint64_t *result)
+{
+    char text[128];
+    for (int way = 0; way < OPERATORS; way++) {
+        const int bad = way == 0 ? 3 : way == 5 ? 55 : way % 2 ? 6 : -1;
+        gpushmem_uint64_p(result, 7, gpushmem_my_pe());
+        CHECK_OK(gpushmem_quiet());
+        CHECK_OK(GPUSHMEM_LAUNCH(no_operator, 1, 1, NULL, words, way, bad, result));
+        snprintf(text, sizeof text, "%s %d is n",
+                 way < COMPARISONS_FROM ? "signal operation" : "comparison", bad);
+        EXPECT_ERROR(GPUSHMEM_ERR_INVALID, text);
+        CHECK(check_read(result) == (way < COMPARISONS_FROM ? 7 : 0));
+    }
+    CHECK(check_read(words) == 0);
+}
+
 // Each wait says why it ended.
 __global__ void wait_in_vain(uint64_t *word, int *status)
 {
@@ -88,16 +138,6 @@ __global__ void quiet(void)
 {
     gpushmem_dev_quiet();
 }
-
-#define EXPECT_ERROR(status, text)                                                                 \
-    do {                                                                                           \
-        CHECK(gpushmem_launch_wait(NULL) == (status));                                             \
-        if (!strstr(gpushmem_last_error(), text)) {                                                \
-            fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, text,              \
-                    gpushmem_last_error());                                                        \
-            check_failures++;                                                                      \
-        }                                                                                          \
-    } while (0)
 
 // Commands written past the checks: only the proxy sees them.
 static void test_bad_commands(const gpushmem_dev *dev, uint64_t *word)
@@ -277,6 +317,7 @@ int main(int argc, char **)
     CHECK(lines_with("further ones are told by") == 1 && lines_with("ERROR kernel: ") == 16);
     log_end();
 
+    test_operators(word, result);
     int *status = (int *)gpushmem_calloc(1, sizeof *status);
     if (n == 1) { // with more PEs the limit is one for each other's way into init as well: long
         CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word, status));

@@ -248,7 +248,7 @@ GPSH_NVS_AMO_EXTENDED_TYPES(GPSH_NV_ROWS)
         gpsh_dev_wait_status<TYPE>(GPSH_NV, ivar, cmp, cmp_value); \
     }) \
     GPSH_NV_HALF(int, gpsh_dev_nvshmem_##NAME##_test, (TYPE *ivar, int cmp, TYPE cmp_value), { \
-        return gpsh_dev_compare<TYPE>(gpsh_dev_load_acquire(ivar), cmp, cmp_value); \
+        return gpsh_dev_test<TYPE>(GPSH_NV, ivar, cmp, cmp_value); \
     }) \
     GPSH_WAITS(GPSH_NV_WORDS, NAME, TYPE, , TYPE cmp_value, \
                (gpsh_dev_words<TYPE>{ivars, nelems, status, cmp, cmp_value, nullptr})) \
