@@ -64,6 +64,9 @@ struct gpushmem_init_attr {
     int rank, n_pes; // this PE's number, and how many there are; used with `uniqueid` only
     const struct gpushmem_bootstrap_functions *functions;
     enum gpushmem_thread_level thread_level; // as in gpushmem_init_thread; zero is SINGLE
+    // 1: the caller looks at what every call returns, and tells of failures by its own names, as
+    // bindings that raise errors do. The library then logs none of those.
+    int tells_failures;
 };
 
 // Joins the job; see gpushmem_init for what that means and for further errors. Collective. Whatever

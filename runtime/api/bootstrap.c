@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/compat.h"
 #include "api/init.h"
 #include "bootstrap/tcp_rendezvous.h"
 #include "core/config.h"
@@ -124,6 +125,8 @@ int gpushmem_init_attr_sized(const struct gpushmem_init_attr *attr, size_t size)
             "gpushmem_init_attr: the program was compiled with a later gpushmem.h, and "
             "sets what this library (%d.%d) does not know: install a later one",
             GPUSHMEM_VERSION_MAJOR, GPUSHMEM_VERSION_MINOR);
+    if (known.tells_failures)
+        gpsh_caller_tells_failures();
     return gpsh_init_by_attr(&known, false);
 }
 

@@ -107,9 +107,16 @@ void gpsh_compat_begin(const char *prefix)
     atomic_store(&begun, prefix);
 }
 
-bool gpsh_compat_began(void)
+static atomic_bool caller_tells;
+
+void gpsh_caller_tells_failures(void)
 {
-    return atomic_load(&begun) != NULL;
+    atomic_store(&caller_tells, true);
+}
+
+bool gpsh_failures_are_told(void)
+{
+    return atomic_load(&begun) || atomic_load(&caller_tells);
 }
 
 void gpsh_value_failed(bool shared)

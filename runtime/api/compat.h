@@ -10,9 +10,13 @@
 
 // ---- Failures of functions that return none: they are logged ----
 
-// The program began with that header's init.
+// The program began with that header's init, so that each failure is logged under its name there.
 void gpsh_compat_begin(const char *prefix);
-bool gpsh_compat_began(void); // so that each failure is logged under its name there
+
+// Who called init tells of what calls return (struct gpushmem_init_attr).
+void gpsh_caller_tells_failures(void);
+// True after either of these: the library itself logs nothing of a status that it returns.
+bool gpsh_failures_are_told(void);
 
 // A call of subsystem `prefix` ("shmem", "nvshmem") returns that it has failed: logs this thread's
 // last failure, unless it was said or one of its kind was logged, and clears it. Names gpushmem_X

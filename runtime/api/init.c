@@ -487,7 +487,7 @@ static int meet_survivors(int barrier)
 // A program's last call, whose status few look at. The others may wait for this PE for ever.
 static void say_left(int met)
 {
-    if (met != GPUSHMEM_ERR_ASYMMETRY || gpsh_compat_began())
+    if (met != GPUSHMEM_ERR_ASYMMETRY || gpsh_failures_are_told())
         return;
     GPSH_LOG(WARN, "finalize", "this PE leaves the job without having met the others: %s",
              gpsh_last_error());

@@ -117,7 +117,7 @@ static void *nothing(void)
 {
     static atomic_bool told;
     bool full = gpushmem_last_error_code() == GPUSHMEM_ERR_NO_MEMORY;
-    if (gpsh_compat_began() || (full && atomic_exchange(&told, true)))
+    if (gpsh_failures_are_told() || (full && atomic_exchange(&told, true)))
         return NULL;
     if (full)
         GPSH_LOG(WARN, "heap", "an allocation is NULL: %s", gpsh_last_error());

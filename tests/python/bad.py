@@ -90,7 +90,8 @@ def arguments_of_waits_and_arrays(me, n):
     raises(shm.InvalidError, "skip", shm.test_all, flag, "==", 0, skip=[1])
     raises(shm.DtypeError, "no element type", shm.empty, 4, "float80")
     raises(shm.InvalidError, "not negative", shm.empty, (2, -1))
-    raises(shm.NoMemoryError, "heap", shm.empty, 1 << 50)
+    raises(shm.NoMemoryError, "gpushmem.empty: no block of", shm.empty, 1 << 50)
+    raises(shm.NoMemoryError, "gpushmem.zeros: no block of", shm.zeros, 1 << 50)
     raises(IndexError, "dimension of 4", lambda: a[4])
     raises(IndexError, "3 indices", lambda: a[0, 0, 0])
     raises(shm.InvalidError, "step", lambda: a[::-1])
@@ -109,6 +110,7 @@ def arguments_of_waits_and_arrays(me, n):
 def shapes_that_differ(me, n):
     if n > 1:
         raises(shm.AsymmetryError, "called gpushmem.zeros with a shape of [%d] and type float64" % (4 + me), shm.zeros, 4 + me)
+        raises(shm.AsymmetryError, "PE 1 calls for an array of 40 bytes, aligned to 256", shm.zeros, 4 + me)
 
 
 def lifetimes(me, n):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import re
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
@@ -287,10 +288,11 @@ def _make(name: str, shape: Shape, dtype: DtypeLike, alignment: int) -> Array:
     # an empty array has memory of its own, too, so that its address names something
     nbytes = max(_product(extents) * kind.itemsize, kind.itemsize)
     try:
-        address = call_for_pointer(lib.align, alignment, nbytes)
-    except errors.AsymmetryError as error: # it names alignments and bytes, as C's programs pass them
+        address = call_for_pointer(lib.align, alignment, nbytes, name=name)
+    except errors.AsymmetryError as error: # it names alignments and bytes, and not what each PE has called
+        sentence = re.sub(r"gpushmem\.empty\((\d+), (\d+)\)", r"for an array of \2 bytes, aligned to \1", str(error))
         raise errors.AsymmetryError("%s. This PE called gpushmem.%s with a shape of %s and type %s" % (
-            error, name, list(extents), kind.name)) from None
+            sentence, name, list(extents), kind.name)) from None
     return Array(Memory(address, nbytes, _job.device()), address, extents, packed_strides(extents), kind)
 
 

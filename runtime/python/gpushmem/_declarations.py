@@ -209,7 +209,7 @@ class UniqueId(ctypes.Structure):
 class InitAttr(ctypes.Structure):
     C_NAME = "struct gpushmem_init_attr"
     _fields_ = [("uniqueid", ctypes.c_void_p), ("rank", ctypes.c_int), ("n_pes", ctypes.c_int),
-                ("functions", ctypes.c_void_p), ("thread_level", ctypes.c_int)]
+                ("functions", ctypes.c_void_p), ("thread_level", ctypes.c_int), ("tells_failures", ctypes.c_int)]
 
 
 class HeapInfo(ctypes.Structure):

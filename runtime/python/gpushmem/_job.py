@@ -122,7 +122,7 @@ def init(*, uid: Optional[bytes] = None, rank: Optional[int] = None, n_pes: Opti
 
 def _join(uid, rank, n_pes, level):
     global _generation, _device
-    attr = _declarations.InitAttr(thread_level=level)
+    attr = _declarations.InitAttr(thread_level=level, tells_failures=1)
     if uid is not None:
         if rank is None or n_pes is None:
             raise errors.InvalidError("init: with uid the caller says rank and n_pes")

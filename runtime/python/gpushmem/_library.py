@@ -2,6 +2,7 @@
 """Finds libgpushmem, and calls it: `call` for what returns a status."""
 import ctypes
 import os
+import re
 
 from . import _declarations, _interrupt, _words, errors
 
@@ -48,30 +49,30 @@ class Library:
 lib = Library()
 
 
-def raise_last(code):
-    """The library's own sentence about this thread's last failure."""
-    raise errors.of(code, _words.of_python(lib.last_error().decode(errors="replace")) or lib.strerror(code).decode())
+def raise_last(code, name=None):
+    """The library's own sentence about this thread's last failure. `name`: what the program has called, where that is not what the
+    function of C is called."""
+    sentence = lib.last_error().decode(errors="replace")
+    if name:
+        sentence = re.sub(r"^gpushmem_\w+:", lambda _: "gpushmem." + name + ":", sentence)
+    raise errors.of(code, _words.of_python(sentence) or lib.strerror(code).decode())
 
 
 def call(function, *arguments, name=None):
-    """Calls what returns a status or, if not negative, a number. `name`: what the program has called, where that is not what the
-    function of C is called."""
+    """Calls what returns a status or, if not negative, a number. `name`: as for raise_last."""
     status = function(*arguments)
     if _interrupt.pending(): # also after a success: the wait may have ended as Ctrl-C came
         _interrupt.raise_pending()
     if status < 0:
-        if name:
-            sentence = lib.last_error().decode(errors="replace")
-            raise errors.of(status, _words.of_python("gpushmem." + name + ":" + sentence.partition(":")[2]))
-        raise_last(status)
+        raise_last(status, name)
     return status
 
 
-def call_for_pointer(function, *arguments):
+def call_for_pointer(function, *arguments, name=None):
     """Calls what returns NULL on failure. None without a failure is passed on."""
     lib.clear_error()
     pointer = function(*arguments)
     if pointer is None and lib.last_error_code():
         _interrupt.raise_pending()
-        raise_last(lib.last_error_code())
+        raise_last(lib.last_error_code(), name)
     return pointer
