@@ -19,6 +19,71 @@ EXPORT struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, s
 __attribute__((weak)) bool gpushmem_softhca_is_mlx5(void);
 __attribute__((weak)) int gpushmem_softhca_init_obj(struct mlx5dv_obj *object, uint64_t types);
 
+__attribute__((weak)) struct mlx5dv_devx_umem *
+gpushmem_softhca_umem_reg(struct ibv_context *context, struct mlx5dv_devx_umem_in *in);
+__attribute__((weak)) int gpushmem_softhca_umem_dereg(struct mlx5dv_devx_umem *umem);
+__attribute__((weak)) struct mlx5dv_devx_uar *
+gpushmem_softhca_uar_alloc(struct ibv_context *context, uint32_t flags);
+__attribute__((weak)) void gpushmem_softhca_uar_free(struct mlx5dv_devx_uar *uar);
+__attribute__((weak)) int gpushmem_softhca_query_eqn(struct ibv_context *context, uint32_t vector,
+                                                     uint32_t *eqn);
+__attribute__((weak)) struct mlx5dv_devx_obj *
+gpushmem_softhca_obj_create(struct ibv_context *context, const void *in, size_t in_bytes, void *out,
+                            size_t out_bytes);
+__attribute__((weak)) int gpushmem_softhca_obj_modify(struct mlx5dv_devx_obj *object,
+                                                      const void *in, size_t in_bytes, void *out,
+                                                      size_t out_bytes);
+__attribute__((weak)) int gpushmem_softhca_obj_destroy(struct mlx5dv_devx_obj *object);
+
+static bool no_devx(void)
+{
+    errno = EOPNOTSUPP;
+    return !gpushmem_softhca_obj_create;
+}
+
+EXPORT struct mlx5dv_devx_umem *mlx5dv_devx_umem_reg_ex(struct ibv_context *context,
+                                                        struct mlx5dv_devx_umem_in *in)
+{
+    return no_devx() ? NULL : gpushmem_softhca_umem_reg(context, in);
+}
+
+EXPORT int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *umem)
+{
+    return gpushmem_softhca_umem_dereg(umem);
+}
+
+EXPORT struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context, uint32_t flags)
+{
+    return no_devx() ? NULL : gpushmem_softhca_uar_alloc(context, flags);
+}
+
+EXPORT void mlx5dv_devx_free_uar(struct mlx5dv_devx_uar *uar)
+{
+    gpushmem_softhca_uar_free(uar);
+}
+
+EXPORT int mlx5dv_devx_query_eqn(struct ibv_context *context, uint32_t vector, uint32_t *eqn)
+{
+    return no_devx() ? EOPNOTSUPP : gpushmem_softhca_query_eqn(context, vector, eqn);
+}
+
+EXPORT struct mlx5dv_devx_obj *mlx5dv_devx_obj_create(struct ibv_context *context, const void *in,
+                                                      size_t inlen, void *out, size_t outlen)
+{
+    return no_devx() ? NULL : gpushmem_softhca_obj_create(context, in, inlen, out, outlen);
+}
+
+EXPORT int mlx5dv_devx_obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen,
+                                  void *out, size_t outlen)
+{
+    return gpushmem_softhca_obj_modify(obj, in, inlen, out, outlen);
+}
+
+EXPORT int mlx5dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
+{
+    return gpushmem_softhca_obj_destroy(obj);
+}
+
 EXPORT bool mlx5dv_is_supported(struct ibv_device *device)
 {
     return gpushmem_softhca_is_mlx5 && gpushmem_softhca_is_mlx5();

@@ -148,6 +148,6 @@ void gpu_copy(void *to, const void *from, size_t bytes);
 void random_programs(struct pair *pair);
 
 extern const struct test_case ops_cases[], error_cases[], order_cases[], device_cases[],
-    fault_cases[], datagram_cases[], gpu_cases[], mlx5_cases[], misuse_cases[];
+    fault_cases[], datagram_cases[], gpu_cases[], mlx5_cases[], misuse_cases[], devx_cases[];
 
 #endif

@@ -97,7 +97,8 @@ static void raise_event(struct shca_qp *qp)
     struct ibv_async_event event = {.event_type = (enum ibv_event_type)shca_settings.event};
     if (event.event_type == IBV_EVENT_QP_FATAL) {
         event.element.qp = &qp->ibv;
-        shca_context_event(qp->ibv.context, &event);
+        if (!qp->by_devx)
+            shca_context_event(qp->ibv.context, &event);
         atomic_store(&qp->entry->state, IBV_QPS_ERR);
         return;
     }
@@ -455,7 +456,8 @@ static void look_at_insults(struct shca_device *device)
             continue;
         struct ibv_async_event event = {.event_type = IBV_EVENT_QP_ACCESS_ERR,
                                         .element.qp = &qp->ibv};
-        shca_context_event(qp->ibv.context, &event);
+        if (!qp->by_devx)
+            shca_context_event(qp->ibv.context, &event);
         shca_engine_submit(qp);
     }
 }

@@ -15,6 +15,9 @@
 
 #include "softhca.h"
 
+static pthread_mutex_t pds_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shca_pd *pds;
+
 SHCA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     struct shca_pd *pd = calloc(1, sizeof *pd);
@@ -27,7 +30,21 @@ SHCA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     pd->ibv.context = context;
     pd->ibv.handle = pd->id;
     shca_context_use(context, 1);
+    pthread_mutex_lock(&pds_lock);
+    pd->next = pds;
+    pds = pd;
+    pthread_mutex_unlock(&pds_lock);
     return &pd->ibv;
+}
+
+struct ibv_pd *shca_pd_numbered(uint32_t number)
+{
+    pthread_mutex_lock(&pds_lock);
+    struct shca_pd *pd = pds;
+    while (pd && pd->id != number)
+        pd = pd->next;
+    pthread_mutex_unlock(&pds_lock);
+    return pd ? &pd->ibv : NULL;
 }
 
 SHCA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
@@ -36,6 +53,12 @@ SHCA_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
     if (atomic_load(&pd->users))
         return EBUSY;
     shca_context_use(ibv->context, -1);
+    pthread_mutex_lock(&pds_lock);
+    struct shca_pd **at = &pds;
+    while (*at != pd)
+        at = &(*at)->next;
+    *at = pd->next;
+    pthread_mutex_unlock(&pds_lock);
     free(pd);
     return 0;
 }

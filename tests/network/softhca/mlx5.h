@@ -35,6 +35,7 @@ struct shca_mlx5_queue {
     _Atomic uint64_t *doorbell;   // the second half is SHCA_MLX5_BLUEFLAME bytes further on
     // In blocks since the last reset: covered by the record, made work requests of, completed.
     uint64_t posted, fetched, done;
+    bool placed;  // ring, record and doorbell are the program's
     bool failing; // an error is to be completed, and then nothing is fetched any more
     bool broken;
 };
@@ -44,6 +45,7 @@ struct shca_mlx5_cq {
     uint32_t entries; // a power of two
     _Atomic uint32_t *record;
     void *page;                  // of its doorbell register, which nobody reads
+    bool placed;                 // ring and record are the program's
     uint64_t produced, consumed; // consumed: as far as the record says
     struct mlx5_cqe64 held[64];  // completions of a burst that is not complete
     uint32_t n_held;
@@ -67,7 +69,13 @@ void shca_mlx5_wqe_parse(const struct shca_mlx5_queue *queue, const char *bytes,
 void shca_mlx5_wqe_refuse(struct shca_wqe *wqe);
 uint64_t shca_mlx5_wqe_sum(const char *bytes, uint32_t blocks);
 
+// mlx5_queue.c: takes the queue pair; its ring, of so many blocks, record and doorbell are there
+int shca_mlx5_queue_place(struct ibv_qp *qp, char *ring, uint32_t blocks, void *record,
+                          void *doorbell);
+void shca_mlx5_mac_of(const unsigned char gid[16], unsigned char mac[6]); // on Ethernet
+
 // mlx5_cqe.c
+int shca_mlx5_cq_place(struct ibv_cq *cq, char *ring, uint32_t entries, void *record);
 int shca_mlx5_cq_describe(struct ibv_cq *cq, struct mlx5dv_cq *out); // takes it; an errno
 
 #endif

@@ -30,6 +30,10 @@ static struct shca_mlx5_cq *cq_new(const struct shca_cq *cq)
 
 static void cq_delete(struct shca_mlx5_cq *own)
 {
+    if (own->placed) {
+        free(own);
+        return;
+    }
     shca_mlx5_ring_free(own->ring, (size_t)own->entries * sizeof(struct mlx5_cqe64));
     shca_mlx5_slot_give(SHCA_MLX5_RECORDS, (void *)own->record);
     shca_mlx5_slot_give(SHCA_MLX5_REGISTERS, own->page);
@@ -64,6 +68,19 @@ int shca_mlx5_cq_describe(struct ibv_cq *ibv, struct mlx5dv_cq *out)
                               .cqe_cnt = cq->mlx5->entries,
                               .cqe_size = sizeof(struct mlx5_cqe64),
                               .cq_uar = (void *)((uintptr_t)cq->mlx5->page & ~(uintptr_t)4095)};
+    return 0;
+}
+
+int shca_mlx5_cq_place(struct ibv_cq *ibv, char *ring, uint32_t entries, void *record)
+{
+    struct shca_mlx5_cq *own = calloc(1, sizeof *own);
+    if (!own)
+        return ENOMEM;
+    own->ring = ring;
+    own->entries = entries;
+    own->record = record;
+    own->placed = true;
+    ((struct shca_cq *)ibv)->mlx5 = own;
     return 0;
 }
 

@@ -54,10 +54,19 @@ static void registers_silence(struct shca_mlx5_queue *queue)
 
 static void queue_free(struct shca_mlx5_queue *queue)
 {
+    if (queue->placed) {
+        free(queue);
+        return;
+    }
     shca_mlx5_ring_free(queue->ring, (size_t)queue->blocks * MLX5_SEND_WQE_BB);
     shca_mlx5_slot_give(SHCA_MLX5_RECORDS, (void *)queue->record);
     shca_mlx5_slot_give(SHCA_MLX5_REGISTERS, (void *)queue->doorbell);
     free(queue);
+}
+
+void shca_mlx5_mac_of(const unsigned char gid[16], unsigned char mac[6])
+{
+    memcpy(mac, (const unsigned char[]){2, gid[11], gid[12], gid[13], gid[14], gid[15]}, 6);
 }
 
 static struct shca_mlx5_queue *queue_new(struct shca_qp *qp)
@@ -78,15 +87,8 @@ static struct shca_mlx5_queue *queue_new(struct shca_qp *qp)
     return NULL;
 }
 
-static int queue_take(struct shca_qp *qp)
+static int queue_add(struct shca_qp *qp, struct shca_mlx5_queue *queue)
 {
-    if (qp->ibv.qp_type != IBV_QPT_RC)
-        return EOPNOTSUPP;
-    if (atomic_load(&qp->head) || blocks_for(&qp->init.cap) > SHCA_MLX5_BLOCKS)
-        return EINVAL;
-    struct shca_mlx5_queue *queue = queue_new(qp);
-    if (!queue)
-        return ENOMEM;
     pthread_mutex_lock(&qp->device->engine_lock);
     bool first = !qp->mlx5; // two threads may ask at once
     if (first) {
@@ -99,6 +101,34 @@ static int queue_take(struct shca_qp *qp)
         queue_free(queue);
     shca_engine_wake(qp->device->segment, qp->device->proc); // it looks at doorbells from now on
     return 0;
+}
+
+int shca_mlx5_queue_place(struct ibv_qp *ibv, char *ring, uint32_t blocks, void *record,
+                          void *doorbell)
+{
+    struct shca_mlx5_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return ENOMEM;
+    queue->qp = (struct shca_qp *)ibv;
+    queue->ring = ring;
+    queue->blocks = blocks;
+    queue->record = record;
+    queue->doorbell = doorbell;
+    queue->placed = true;
+    registers_silence(queue);
+    return queue_add(queue->qp, queue);
+}
+
+static int queue_take(struct shca_qp *qp)
+{
+    if (qp->ibv.qp_type != IBV_QPT_RC)
+        return EOPNOTSUPP;
+    if (atomic_load(&qp->head) || blocks_for(&qp->init.cap) > SHCA_MLX5_BLOCKS)
+        return EINVAL;
+    struct shca_mlx5_queue *queue = queue_new(qp);
+    if (!queue)
+        return ENOMEM;
+    return queue_add(qp, queue);
 }
 
 static int describe_queue(struct ibv_qp *ibv, struct mlx5dv_qp *out)
@@ -117,13 +147,27 @@ static int describe_queue(struct ibv_qp *ibv, struct mlx5dv_qp *out)
     return 0;
 }
 
+static struct mlx5_wqe_av *describe_address(struct shca_ah *ah)
+{
+    if (shca_settings.link == IBV_LINK_LAYER_ETHERNET) {
+        shca_mlx5_mac_of(ah->path.target.raw, ah->av.rmac);
+        ah->av.rlid = htobe16(0xc000); // the port that packets come from
+    }
+    return &ah->av;
+}
+
 int gpushmem_softhca_init_obj(struct mlx5dv_obj *object, uint64_t types)
 {
-    if (!shca_settings.mlx5 || types & ~(uint64_t)(MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ))
+    const uint64_t known = MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_PD | MLX5DV_OBJ_AH;
+    if (!shca_settings.mlx5 || types & ~known)
         return EOPNOTSUPP;
     int error = types & MLX5DV_OBJ_QP ? describe_queue(object->qp.in, object->qp.out) : 0;
     if (!error && types & MLX5DV_OBJ_CQ)
         error = shca_mlx5_cq_describe(object->cq.in, object->cq.out);
+    if (types & MLX5DV_OBJ_PD)
+        object->pd.out->pdn = ((struct shca_pd *)object->pd.in)->id;
+    if (types & MLX5DV_OBJ_AH)
+        object->ah.out->av = describe_address((struct shca_ah *)object->ah.in);
     return error;
 }
 

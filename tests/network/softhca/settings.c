@@ -82,6 +82,7 @@ static const struct row rows[] = {
     {"EVENT", &shca_settings.event, IBV_EVENT_PORT_ERR, 0, 0, events},
     {"FENCE_STALL", &shca_settings.fence_stall, -1, -1, LONG_TIME, NULL},
     {"MLX5", &shca_settings.mlx5, 0, 0, 1, NULL},
+    {"DEVX", &shca_settings.devx, 1, 0, 1, NULL},
     {"LOOK_US", &shca_settings.look_us, 50, 0, 1000000, NULL},
     {"CQE_BURST", &shca_settings.cqe_burst, 1, 1, 64, NULL},
     {"NULL", &shca_settings.null, 0, 0, 1, NULL},

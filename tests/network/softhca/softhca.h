@@ -16,6 +16,7 @@
 #ifndef SOFTHCA_H
 #define SOFTHCA_H
 
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -51,7 +52,7 @@ struct shca_settings {
     long seed, delay_us, reorder, rank, fail_after, fail_status, post_full_every, reg_fail_after,
         reg_limit, event_after, event, fence_stall;
     long null, quiet;
-    long mlx5, look_us, cqe_burst;
+    long mlx5, devx, look_us, cqe_burst;
 };
 extern struct shca_settings shca_settings;
 bool shca_settings_read(void); // false (and a line on stderr) if one is wrong
@@ -93,6 +94,13 @@ enum shca_kind { SHCA_HOST, SHCA_GPU };
     X(LENGTH, "length")                                                                            \
     X(CQ_RECORD, "cq-record")                                                                      \
     X(CQ_OVERRUN, "cq-overrun")                                                                    \
+    X(DEVX_OPCODE, "devx-opcode")                                                                  \
+    X(DEVX_LENGTH, "devx-length")                                                                  \
+    X(DEVX_FIELD, "devx-field")                                                                    \
+    X(DEVX_RESERVED, "devx-reserved")                                                              \
+    X(DEVX_UMEM, "devx-umem")                                                                      \
+    X(DEVX_CQE, "devx-cqe")                                                                        \
+    X(DEVX_STATE, "devx-state")                                                                    \
     X(VERBS, "verbs")
 
 enum shca_misuse {
@@ -202,6 +210,7 @@ struct shca_context {
 
 struct shca_pd {
     struct ibv_pd ibv;
+    struct shca_pd *next; // of this process
     uint32_t id;
     atomic_int users;
 };
@@ -253,6 +262,7 @@ struct shca_ah {
     struct ibv_ah ibv;
     int device;
     struct shca_path path;
+    struct mlx5_wqe_av av; // as mlx5dv tells it
 };
 
 // Beside those of enum ibv_wr_opcode: nothing is done, and early_status is what comes of it.
@@ -316,6 +326,7 @@ struct shca_qp {
     int mail;                           // under way, or -1
     atomic_int unacked;
     struct shca_mlx5_queue *mlx5; // its WQEs are in memory that the program writes
+    bool by_devx;                 // libibverbs knows nothing of it, and tells no events
 };
 
 // A device as another endpoint: this process's view of one process that has a device open.
@@ -374,6 +385,7 @@ void shca_context_use(struct ibv_context *context, int n);
 extern struct shca_device shca_devices[SHCA_DEVICES];
 
 // memory.c
+struct ibv_pd *shca_pd_numbered(uint32_t number); // NULL: none of this process
 // NULL: no such key
 struct shca_mr_entry *shca_mr_begin(struct shca_segment *segment, uint32_t key);
 void shca_mr_end(struct shca_mr_entry *entry);

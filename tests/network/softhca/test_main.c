@@ -17,7 +17,8 @@ static const struct {
     const struct test_case *cases;
 } groups[] = {{"ops", ops_cases},       {"errors", error_cases}, {"order", order_cases},
               {"device", device_cases}, {"faults", fault_cases}, {"datagrams", datagram_cases},
-              {"gpu", gpu_cases},       {"mlx5", mlx5_cases},    {"misuse", misuse_cases}};
+              {"gpu", gpu_cases},       {"mlx5", mlx5_cases},    {"misuse", misuse_cases},
+              {"devx", devx_cases}};
 
 static void set_environment(const char *list)
 {
