@@ -10,6 +10,7 @@
 #include "connect/net.h"
 #include "core/config.h"
 #include "gpu/gpu.h"
+#include "gpu/gpu_heap.h"
 #include "job/failure.h"
 #include "job/job.h"
 #include "memory/control.h"
@@ -84,6 +85,29 @@ static void on_kernel_queue(void *arg, int index, int pe, const struct gpsh_kern
         kernel_queue_told(arg, index, pe, queue, why);
 }
 
+static int kernel_memory(void *arg, size_t bytes, struct gpsh_region *memory)
+{
+    bool device = gpsh_heap()->device;
+    void *base = NULL;
+    int fd = -1;
+    int status = device ? gpsh_gpu_shared_alloc(bytes, &base, &fd)
+                        : gpsh_host_shared_alloc(bytes, &base, &fd);
+    (void)arg;
+    if (!status)
+        *memory = (struct gpsh_region){base, bytes, device ? GPSH_MEMORY_DEVICE : GPSH_MEMORY_HOST,
+                                       fd, -1};
+    return status;
+}
+
+static void kernel_memory_free(void *arg, struct gpsh_region *memory)
+{
+    (void)arg;
+    if (memory->kind == GPSH_MEMORY_DEVICE)
+        gpsh_gpu_shared_free(memory->base, memory->bytes, memory->dmabuf_fd);
+    else
+        gpsh_host_shared_free(memory->base, memory->bytes, memory->dmabuf_fd);
+}
+
 static int open_transport(const struct gpsh_transport_ops *ops)
 {
     int kernels = ops->kernel_queue && gpsh_settings()->device_post != GPSH_DEVICE_POST_RING
@@ -101,6 +125,8 @@ static int open_transport(const struct gpsh_transport_ops *ops)
                                        .channels = gpsh_channel_count(gpsh_settings()) + kernels,
                                        .kernel_channels = kernels,
                                        .kernel_queue = on_kernel_queue,
+                                       .kernel_memory = kernel_memory,
+                                       .kernel_memory_free = kernel_memory_free,
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
                                        .notes = gpsh_control_bytes(gpsh_job()->n_pes) -

@@ -53,6 +53,11 @@ enum gpsh_huge_pages {
     GPSH_PAGES_1G
 };
 enum gpsh_device_post { GPSH_DEVICE_POST_RING, GPSH_DEVICE_POST_NIC, GPSH_DEVICE_POST_AUTO };
+enum gpsh_device_queues {
+    GPSH_DEVICE_QUEUES_AUTO,
+    GPSH_DEVICE_QUEUES_HOST,
+    GPSH_DEVICE_QUEUES_GPU
+};
 enum gpsh_doorbell { GPSH_DOORBELL_AUTO, GPSH_DOORBELL_HOST };
 enum gpsh_amo_agent { GPSH_AGENT_AUTO, GPSH_AGENT_CPU, GPSH_AGENT_NIC };
 enum gpsh_gpudirect { GPSH_GPUDIRECT_AUTO, GPSH_GPUDIRECT_ALWAYS, GPSH_GPUDIRECT_NEVER };

@@ -31,6 +31,10 @@ struct gpsh_device_memory {
 
 // everything in host memory, for the emulation
 extern const struct gpsh_device_memory gpsh_device_memory_host;
+// Zeroed memory of the host that other devices reach by a file, as GPU memory by a dma-buf. 0, or a
+// negative status with a sentence.
+int gpsh_host_shared_alloc(size_t bytes, void **memory, int *file);
+void gpsh_host_shared_free(void *memory, size_t bytes, int file);
 // pinned host memory and GPU memory
 extern const struct gpsh_device_memory gpsh_device_memory_gpu;
 

@@ -191,6 +191,32 @@ int gpsh_gpu_dmabuf(const void *memory, size_t bytes)
     return code ? -1 : fd;
 }
 
+// Whole pages of the GPU, of which nothing else is: the driver exports no less.
+static size_t whole_gpu_pages(size_t bytes)
+{
+    const size_t page = (size_t)2 << 20;
+    return (bytes + page - 1) / page * page;
+}
+
+int gpsh_gpu_shared_alloc(size_t bytes, void **memory, int *dmabuf_fd)
+{
+    *memory = gpsh_device_memory_gpu.device_alloc(whole_gpu_pages(bytes));
+    if (!*memory)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no %zu bytes of GPU memory for kernels' queues",
+                         bytes);
+    *dmabuf_fd = gpsh_gpu_dmabuf(*memory, whole_gpu_pages(bytes));
+    if (*dmabuf_fd >= 0)
+        return 0;
+    gpsh_device_memory_gpu.device_free(*memory, whole_gpu_pages(bytes));
+    return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED, "the driver has no dma-buf for GPU memory");
+}
+
+void gpsh_gpu_shared_free(void *memory, size_t bytes, int dmabuf_fd)
+{
+    close(dmabuf_fd);
+    gpsh_device_memory_gpu.device_free(memory, whole_gpu_pages(bytes));
+}
+
 static struct gpsh_gpu_heap nothing_yet(uint64_t bytes, uint64_t reserved, uint64_t room)
 {
     return (struct gpsh_gpu_heap){.bytes = bytes,

@@ -59,6 +59,9 @@ void gpsh_gpu_heap_return(struct gpsh_gpu_heap *heap, struct gpsh_gpu_piece *pie
 // The dma-buf of other GPU memory, whose owner the caller becomes; -1 if the driver gives none. It
 // consists of whole pages of the host: the memory begins as far into it as into its first page.
 int gpsh_gpu_dmabuf(const void *memory, size_t bytes);
+// Zeroed GPU memory that NICs reach by its dma-buf. 0, or a negative status with a sentence.
+int gpsh_gpu_shared_alloc(size_t bytes, void **memory, int *dmabuf_fd);
+void gpsh_gpu_shared_free(void *memory, size_t bytes, int dmabuf_fd);
 
 // Maps a peer's heap from its descriptor, which stays open, with addresses for *room bytes (at
 // least `bytes`), or less, which is written there. GPUSHMEM_ERR_UNREACHABLE with a sentence if this

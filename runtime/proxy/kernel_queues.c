@@ -25,6 +25,9 @@ enum {
     CQE_ERROR = 13,
     CQE_INVALID = 15,
     LOOK_MS = 5,
+    LOOKS_FAR = 16, // queues in GPU memory that are looked at each time
+    WINDOW = 64,    // completions that are read from there at once
+    RECORD_MASK = 0xffffff,
 };
 
 // What the host knows of a queue.
@@ -33,6 +36,8 @@ struct known {
     bool told;
     bool waits; // for the thread that maps it
     bool over;  // it has failed, which was told
+    // completions below this, modulo 2^24, were looked at for failures
+    uint32_t looked;
 };
 
 static struct {
@@ -46,6 +51,8 @@ static struct {
     struct known *known;             // [n_tables * n_pes]
     uint32_t *n_used_of;             // [n_tables] queues of that table that have ever been up
     struct gpushmem_nic_queue *copy; // as one was read last, host memory
+    char *cqes;                      // the same of completions, [WINDOW]
+    uint32_t turn;                   // which queue is looked at first
     uint32_t *used, n_used;          // [n_used] queues that have ever been up
     uint32_t n_waiting;              // queues that wait for the watcher
     struct gpsh_handle_host *host;   // where answers land
@@ -127,9 +134,12 @@ static void release(void)
     free(lane.n_used_of);
     if (lane.copy)
         lane.memory->host_free(lane.copy, sizeof *lane.copy);
+    if (lane.cqes)
+        lane.memory->host_free(lane.cqes, WINDOW * CQE_BYTES);
     lane.tables = NULL;
     lane.known = NULL;
     lane.copy = NULL;
+    lane.cqes = NULL;
     lane.used = lane.n_used_of = NULL;
     lane.n_used = lane.n_waiting = 0;
 }
@@ -198,7 +208,8 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
         .cqes_log2 = (uint8_t)log2_of(queue->cqes),
         .record_log2 = record_log2(queue),
         .pe = pe,
-        .flags = queue->atomics && takes_atomics(pe) ? GPUSHMEM_NIC_ATOMICS : 0,
+        .flags = (queue->atomics && takes_atomics(pe) ? GPUSHMEM_NIC_ATOMICS : 0) |
+                 (queue->near_gpu && gpsh_heap()->device ? GPUSHMEM_NIC_NEAR : 0),
     };
 }
 
@@ -251,6 +262,8 @@ static int map(void *memory, size_t bytes, bool registers)
 
 static int map_queue(const struct gpsh_kernel_queue *queue)
 {
+    if (queue->near_gpu)
+        return 0;
     int status = map(queue->sq, (size_t)queue->entries * GPUSHMEM_NIC_BLOCK, false);
     if (!status)
         status = map(queue->cq, (size_t)queue->cqes * queue->cqe_bytes, false);
@@ -425,8 +438,9 @@ static int allocate(void)
     lane.used = calloc(n_queues(), sizeof *lane.used);
     lane.n_used_of = calloc((size_t)lane.n_tables, sizeof *lane.n_used_of);
     lane.copy = lane.memory->host_alloc(sizeof *lane.copy);
+    lane.cqes = lane.memory->host_alloc(WINDOW * CQE_BYTES);
     lane.tables = lane.memory->device_alloc((size_t)lane.n_tables * lane.table_bytes);
-    if (!lane.known || !lane.used || !lane.n_used_of || !lane.copy || !lane.tables)
+    if (!lane.known || !lane.used || !lane.n_used_of || !lane.copy || !lane.cqes || !lane.tables)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for kernels' queues to %d PEs",
                          gpsh_job()->n_pes);
     const uint64_t first = 1;
@@ -536,14 +550,42 @@ static int fail_queue(uint32_t number, uint64_t position, uint64_t syndromes)
     return status;
 }
 
+// Whether the processor reads what is there by way of the driver only.
+static bool is_far(const struct gpsh_kernel_queue *queue)
+{
+    return queue->near_gpu && lane.memory->device_read;
+}
+
+// Completions of a queue in GPU memory that were read at once: entries [first, +n), in lane.cqes.
+struct window {
+    uint32_t first, n;
+};
+
+// The part of the completion at `position` that has a meaning. NULL: it cannot be read.
+static const char *cqe_at(const struct gpsh_kernel_queue *queue, uint32_t position,
+                          struct window *window)
+{
+    uint32_t entry = position & (queue->cqes - 1), left = queue->cqes - entry;
+    const char *at = (const char *)queue->cq + (size_t)entry * queue->cqe_bytes;
+    if (!is_far(queue))
+        return at + (queue->cqe_bytes - CQE_BYTES);
+    if (entry - window->first >= window->n) {
+        *window = (struct window){entry, left < WINDOW ? left : WINDOW};
+        if (lane.memory->device_read(lane.cqes, at, (size_t)window->n * CQE_BYTES))
+            window->n = 0;
+    }
+    return window->n ? lane.cqes + (size_t)(entry - window->first) * CQE_BYTES : NULL;
+}
+
 // The last word of the completion at `position`, or one of a completion that is not there: the NIC
 // writes it last.
 static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint32_t position,
-                              const char **cqe)
+                              struct window *window, const char **cqe)
 {
     const uint64_t none = (uint64_t)CQE_INVALID << 60;
-    *cqe = (const char *)queue->cq + (size_t)(position & (queue->cqes - 1)) * queue->cqe_bytes +
-           (queue->cqe_bytes - CQE_BYTES);
+    *cqe = cqe_at(queue, position, window);
+    if (!*cqe)
+        return none;
     uint64_t last = __atomic_load_n((const uint64_t *)(const void *)(*cqe + 56), __ATOMIC_ACQUIRE);
     return (last >> 56 & 1) == (position >> log2_of(queue->cqes) & 1) ? last : none;
 }
@@ -553,10 +595,11 @@ static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint32_t po
 static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end)
 {
     const struct gpsh_kernel_queue *queue = &lane.known[number].queue;
+    struct window window = {0, 0};
     uint64_t done = gpushmem_nic_polled_done(q->polled, q->done);
     for (uint32_t next = (uint32_t)q->polled; done < end && !has_failed(q, end); next++) {
         const char *cqe;
-        uint64_t last = completion_at(queue, next, &cqe);
+        uint64_t last = completion_at(queue, next, &window, &cqe);
         if (last >> 60 == CQE_INVALID)
             return 0;
         uint16_t counter = __builtin_bswap16((uint16_t)(last >> 32));
@@ -571,30 +614,47 @@ static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t en
     return 1;
 }
 
-// Whether the completions that kernels have left there end in an error. About where they have come
-// to is in the completion queue's record, so this reads nothing of the GPU's. It may be wrong, as
-// kernels go on meanwhile: look() knows.
-static bool shows_error(const struct gpsh_kernel_queue *queue)
+// About how many completions kernels have consumed, modulo 2^24: of a queue in host memory, what
+// its record says, so that nothing of the GPU's is read.
+static uint32_t consumed(uint32_t number)
 {
-    uint32_t first = __builtin_bswap32(__atomic_load_n(queue->cq_record, __ATOMIC_ACQUIRE));
+    const struct gpsh_kernel_queue *queue = &lane.known[number].queue;
+    if (!is_far(queue))
+        return __builtin_bswap32(__atomic_load_n(queue->cq_record, __ATOMIC_ACQUIRE));
+    return read_queue(number, lane.copy) ? 0 : (uint32_t)lane.copy->polled & RECORD_MASK;
+}
+
+// Whether the completions that kernels have left there end in an error. It may be wrong, as kernels
+// go on meanwhile: look() knows.
+static bool shows_error(uint32_t number)
+{
+    struct known *known = &lane.known[number];
+    const struct gpsh_kernel_queue *queue = &known->queue;
+    struct window window = {0, 0};
+    uint32_t next = consumed(number), end = next + queue->cqes;
     uint64_t last = 0;
     const char *cqe;
-    for (uint32_t i = 0; i < queue->cqes && last >> 60 != CQE_ERROR; i++) {
-        last = completion_at(queue, first + i, &cqe);
-        if (last >> 60 == CQE_INVALID)
-            return false;
+    if (((known->looked - next) & RECORD_MASK) < queue->cqes)
+        next += (known->looked - next) & RECORD_MASK;
+    for (; next != end && last >> 60 != CQE_INVALID; next++) {
+        last = completion_at(queue, next, &window, &cqe);
+        if (last >> 60 == CQE_ERROR)
+            return true;
     }
-    return last >> 60 == CQE_ERROR;
+    known->looked = last >> 60 == CQE_INVALID ? next - 1 : next;
+    return false;
 }
 
 // As a kernel would that polls: the program hears of it at its next call.
 static void look_for_failures(void)
 {
-    for (uint32_t i = 0; i < lane.n_used; i++) {
-        uint32_t number = lane.used[i];
+    uint32_t far = 0;
+    for (uint32_t i = 0; i < lane.n_used && far < LOOKS_FAR; i++) {
+        uint32_t number = lane.used[lane.turn++ % lane.n_used];
         struct known *known = &lane.known[number];
         struct gpushmem_nic_queue *q = lane.copy;
-        if (known->over || !shows_error(&known->queue) || read_queue(number, q))
+        far += is_far(&known->queue);
+        if (known->over || !shows_error(number) || read_queue(number, q))
             continue;
         known->over = q->failed || look(number, q, UINT64_MAX) < 0;
         if (!known->over || q->failed)

@@ -95,6 +95,7 @@ struct gpsh_kernel_queue {
     uint64_t heap_bytes;  // that the keys are for
     uint32_t most;        // bytes of one request
     bool atomics;         // the NIC there executes everybody's atomics of 8 bytes
+    bool near_gpu;        // queues and records are in GPU memory, of env.kernel_memory
 };
 
 struct gpsh_transport_env {
@@ -146,6 +147,11 @@ struct gpsh_transport_env {
     // cannot be had, and `why` is a sentence. Any thread; NULL: nobody is told.
     void (*kernel_queue)(void *arg, int index, int pe, const struct gpsh_kernel_queue *queue,
                          const char *why);
+    // Zeroed memory near those who run kernels, for queues that they post to: of the GPU, with a
+    // dma-buf, or what stands for it where kernels run on CPU threads. 0, or a negative status with
+    // a sentence. Before kernels run: a GPU's driver may wait for them. NULL: there is none.
+    int (*kernel_memory)(void *arg, size_t bytes, struct gpsh_region *memory);
+    void (*kernel_memory_free)(void *arg, struct gpsh_region *memory);
     void *arg;
 };
 

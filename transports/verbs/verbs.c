@@ -61,6 +61,7 @@ static void verbs_close(struct gpsh_transport *self)
         gpsh_verbs_channel_destroy(&verbs->channels[i]);
     }
     gpsh_verbs_buffers_free(verbs);
+    gpsh_verbs_near_close(verbs);
     gpsh_verbs_rails_close(verbs);
     gpsh_verbs_area_destroy(verbs);
     gpsh_verbs_peers_free(verbs);
@@ -116,6 +117,8 @@ static int fill(struct gpsh_verbs *verbs)
         set_sizes(verbs);
     for (int i = 0; !status && i < verbs->n_rails; i++)
         status = gpsh_verbs_qp_try(verbs, &verbs->rails[i]);
+    if (!status)
+        gpsh_verbs_near_open(verbs);
     for (int i = 0; !status && i < verbs->n_rails; i++)
         status = gpsh_verbs_datagrams_open(verbs, &verbs->rails[i]);
     for (int i = 0; !status && i < verbs->env.channels; i++)

@@ -46,7 +46,10 @@ static void add_kernels(const struct gpsh_verbs *verbs, const struct gpsh_verbs_
     const char *why = gpsh_verbs_kernel_refused(verbs, peer);
     if (verbs->env.kernel_channels)
         snprintf(line + strlen(line), bytes - strlen(line), "; kernels post %s%s",
-                 why ? "through rings: " : "themselves", why ? why : "");
+                 why                ? "through rings: "
+                 : verbs->near.open ? "themselves, by devx"
+                                    : "themselves",
+                 why ? why : "");
 }
 
 // "rxe0:1 10.1.0.1 -> 10.1.0.2, mtu 4096, 2 rails (+ rxe2:1)"

@@ -163,7 +163,7 @@ static int meet_oneself(struct verbs_flow *flow)
 {
     uint32_t qpns[GPSH_VERBS_MAX_RAILS];
     for (int i = 0; i < flow->n_rails; i++)
-        qpns[i] = flow->lanes[i].qp->qp_num;
+        qpns[i] = flow->lanes[i].qpn;
     int status = connect_lanes(flow, qpns);
     if (!status)
         up(flow);

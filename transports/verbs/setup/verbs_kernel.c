@@ -67,7 +67,7 @@ static const char *fill(const struct verbs_flow *flow, struct gpsh_kernel_queue 
     const char *answers = atomic_load(&flow->channel->answers), *why;
     uint64_t message = verbs->rails[0].max_message;
     *out = (struct gpsh_kernel_queue){
-        .qpn = lane->qp->qp_num,
+        .qpn = lane->qpn,
         .lkey = lane->lkeys[GPSH_HEAP],
         .rkey = lane->rkeys[GPSH_HEAP],
         .remote_base = blob->bases[GPSH_HEAP],
@@ -77,7 +77,9 @@ static const char *fill(const struct verbs_flow *flow, struct gpsh_kernel_queue 
                    !(blob->serves & GPSH_VERBS_SERVES_ATOMICS),
     };
     why = gpsh_verbs_kernel_refused(verbs, blob);
-    if (!why && !find_queues(lane, out))
+    if (!why && lane->devx)
+        gpsh_verbs_devx_show(lane, out);
+    else if (!why && !find_queues(lane, out))
         why = "mlx5's library shows no queues that kernels could use";
     if (!why && !gpsh_verbs_buffer_lkey(verbs, answers, flow->channel->answers_bytes, 0,
                                         &out->answers_lkey))
@@ -121,8 +123,8 @@ void gpsh_verbs_kernel_lost(struct gpsh_verbs *verbs, int pe)
     for (int c = verbs->env.channels - verbs->env.kernel_channels; c < verbs->env.channels; c++) {
         struct verbs_flow *flow = verbs_flow_at(&verbs->channels[c], pe);
         pthread_mutex_lock(&verbs->queue_pairs);
-        if (flow && flow->lanes[0].qp)
-            gpsh_verbs_qp_kill(flow->lanes[0].qp);
+        if (flow)
+            gpsh_verbs_kernel_kill(&flow->lanes[0]);
         pthread_mutex_unlock(&verbs->queue_pairs);
     }
 }

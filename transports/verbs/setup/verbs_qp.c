@@ -53,22 +53,38 @@ static struct ibv_qp_init_attr attributes(uint32_t depth, struct ibv_cq *cq, uin
                                              .max_inline_data = inlined}};
 }
 
-static int to_init(const struct gpsh_verbs *verbs, const struct verbs_rail *rail, struct ibv_qp *qp)
+static struct ibv_qp_attr attributes_of_init(const struct gpsh_verbs *verbs,
+                                             const struct verbs_rail *rail)
 {
-    struct ibv_qp_attr attr = {
+    return (struct ibv_qp_attr){
         .qp_state = IBV_QPS_INIT,
         .pkey_index = (uint16_t)verbs->env.settings->verbs_pkey_index,
         .port_num = rail->port,
         .qp_access_flags = gpsh_verbs_remote_access(rail),
     };
-    int error = ibv_modify_qp(qp, &attr,
-                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static int rejected(const struct gpsh_verbs *verbs, const struct verbs_rail *rail, int error)
+{
     return error ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                              "%s rejects a queue pair's first settings (%s): is "
                              "GPUSHMEM_VERBS_PKEY_INDEX=%lld in its table?",
                              rail->name, strerror(error),
                              (long long)verbs->env.settings->verbs_pkey_index)
                  : 0;
+}
+
+static int to_init(const struct gpsh_verbs *verbs, const struct verbs_rail *rail, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = attributes_of_init(verbs, rail);
+    int error = ibv_modify_qp(qp, &attr,
+                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    return rejected(verbs, rail, error);
+}
+
+static int modify(const struct verbs_lane *lane, struct ibv_qp_attr *attr, int mask)
+{
+    return lane->devx ? gpsh_verbs_devx_modify(lane, attr) : ibv_modify_qp(lane->qp, attr, mask);
 }
 
 // What a device refuses is told at init, not in the middle of a run.
@@ -111,6 +127,10 @@ int gpsh_verbs_lane_create(struct verbs_lane *lane)
     struct gpsh_verbs *verbs = lane->flow->channel->verbs;
     struct verbs_rail *rail = &verbs->rails[lane->rail];
     bool kernels = verbs_is_kernels(lane->flow->channel);
+    if (kernels && gpsh_verbs_devx_create(lane)) {
+        struct ibv_qp_attr attr = attributes_of_init(verbs, rail);
+        return rejected(verbs, rail, gpsh_verbs_devx_modify(lane, &attr));
+    }
     if (kernels && own_cq_create(lane))
         return gpsh_last_error_code();
     struct ibv_qp_init_attr init =
@@ -121,6 +141,7 @@ int gpsh_verbs_lane_create(struct verbs_lane *lane)
         return cannot_create(rail, lane->depth);
     pthread_mutex_lock(&verbs->queue_pairs);
     lane->qp = qp;
+    lane->qpn = qp->qp_num;
     pthread_mutex_unlock(&verbs->queue_pairs);
     return to_init(verbs, rail, qp);
 }
@@ -135,6 +156,7 @@ void gpsh_verbs_lane_destroy(struct verbs_lane *lane)
     if (lane->own_cq)
         ibv_destroy_cq(lane->own_cq);
     lane->own_cq = NULL;
+    gpsh_verbs_devx_destroy(lane);
     pthread_mutex_unlock(lock);
 }
 
@@ -153,9 +175,9 @@ static int to_rtr(struct gpsh_verbs *verbs, struct verbs_lane *lane,
     int status = gpsh_verbs_path(verbs, rail, remote, lane->flow->pe, &attr.ah_attr);
     if (status)
         return status;
-    int error = ibv_modify_qp(lane->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    int error = modify(lane, &attr,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                           IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (!error)
         return 0;
     char address[GPSH_VERBS_ADDRESS_TEXT];
@@ -178,9 +200,9 @@ static int to_rts(struct gpsh_verbs *verbs, struct verbs_lane *lane, uint8_t rea
         .rnr_retry = (uint8_t)settings->verbs_rnr_retry,
         .max_rd_atomic = reads_out,
     };
-    int error = ibv_modify_qp(lane->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+    int error = modify(lane, &attr,
+                       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                           IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
     return error
                ? gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s cannot start the queue pair with PE %d (%s)",
                            verbs->rails[lane->rail].name, lane->flow->pe, strerror(error))
@@ -193,7 +215,7 @@ int gpsh_verbs_lane_connect(struct verbs_lane *lane, uint32_t remote_qpn)
     const struct gpsh_verbs_blob_rail *remote = &lane->flow->peer->blob.rails[lane->rail];
     uint8_t own = verbs->rails[lane->rail].mtu, reads_out = verbs->rails[lane->rail].reads_out;
     enum ibv_mtu mtu = (enum ibv_mtu)(own < remote->mtu ? own : remote->mtu);
-    lane->first_psn = first_psn(lane->qp->qp_num, verbs->rails[lane->rail].psn_seed);
+    lane->first_psn = first_psn(lane->qpn, verbs->rails[lane->rail].psn_seed);
     lane->packet_bytes = 128u << mtu;
     int status = to_rtr(verbs, lane, remote, remote_qpn, mtu);
     return status
@@ -206,6 +228,15 @@ void gpsh_verbs_qp_kill(struct ibv_qp *qp)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     // in that state already, or the device is gone: the same to us
     ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+void gpsh_verbs_kernel_kill(struct verbs_lane *lane)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    if (lane->devx)
+        gpsh_verbs_devx_modify(lane, &attr);
+    else if (lane->qp)
+        gpsh_verbs_qp_kill(lane->qp);
 }
 
 // The number of the packet that it takes next goes with the reset, and the peer may ask for it.

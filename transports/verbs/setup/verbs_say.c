@@ -58,7 +58,7 @@ void gpsh_verbs_say(struct verbs_flow *flow)
         .kind = kind_of(flow->link.level), .own = flow->link.own, .yours = flow->link.theirs};
     message.reason = flow->link.level == VERBS_LEVEL_CLOSES ? flow->link.asks : 0;
     for (int i = 0; i < flow->n_rails; i++)
-        message.qpns[i] = flow->lanes[i].qp->qp_num;
+        message.qpns[i] = flow->lanes[i].qpn;
     send(flow, &message);
 }
 

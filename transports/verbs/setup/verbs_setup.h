@@ -99,6 +99,7 @@ int gpsh_verbs_lane_create(struct verbs_lane *lane);
 int gpsh_verbs_lane_connect(struct verbs_lane *lane, uint32_t remote_qpn);
 void gpsh_verbs_lane_destroy(struct verbs_lane *lane);
 void gpsh_verbs_qp_kill(struct ibv_qp *qp);
+void gpsh_verbs_kernel_kill(struct verbs_lane *lane); // of kernels
 // The lane's queue pair forgets what it has: it adds no completion and touches no memory any more.
 // Those that it had added may still be in the completion queue. An errno if the device refuses.
 int gpsh_verbs_lane_reset(struct verbs_lane *lane);
@@ -111,6 +112,17 @@ void gpsh_verbs_kernel_up(struct verbs_flow *flow);
 void gpsh_verbs_kernel_out(const struct verbs_flow *flow, const char *why);
 // The peer is lost: what kernels have under way there ends.
 void gpsh_verbs_kernel_lost(struct gpsh_verbs *verbs, int pe);
+
+// verbs_devx.c: queue pairs of kernels whose queues are in memory near those who post.
+// Takes and registers that memory, or notes why not (verbs_near.why). Before kernels run.
+void gpsh_verbs_near_open(struct gpsh_verbs *verbs);
+void gpsh_verbs_near_close(struct gpsh_verbs *verbs); // after all lanes
+// False: it is to be made by libibverbs, and the log says why.
+bool gpsh_verbs_devx_create(struct verbs_lane *lane);
+void gpsh_verbs_devx_destroy(struct verbs_lane *lane); // the caller holds queue_pairs
+void gpsh_verbs_devx_show(const struct verbs_lane *lane, struct gpsh_kernel_queue *out);
+// As ibv_modify_qp, of all attributes of a state. An errno.
+int gpsh_verbs_devx_modify(const struct verbs_lane *lane, struct ibv_qp_attr *attr);
 
 // verbs_datagram.c: an unreliable datagram queue pair of a rail, and its buffers.
 int gpsh_verbs_datagrams_open(struct gpsh_verbs *verbs, struct verbs_rail *rail);

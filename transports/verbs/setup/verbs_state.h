@@ -101,6 +101,8 @@ struct verbs_rail {
     uint8_t atomics;     // enum gpsh_verbs_atomics
     bool in_order;       // writes that arrive here are placed in the order of their queue pair
     uint32_t max_inline; // what a QP of ours got at init, and each gets
+    struct mlx5dv_devx_umem *umem; // verbs_near.memory as the NIC knows it, or NULL
+    uint32_t pdn, eqn;             // numbers in commands to its firmware
 };
 
 // Counters of one channel, written by its owner only.
@@ -153,8 +155,10 @@ struct verbs_doubt {
 };
 
 struct verbs_lane {
-    struct ibv_qp *qp;     // the handshake's, until the flow is up
-    struct ibv_cq *own_cq; // of one that kernels post to; NULL: its completions go to `cq`
+    struct ibv_qp *qp;       // the handshake's, until the flow is up
+    struct verbs_devx *devx; // one that was made by devx instead (verbs_devx.c), or NULL
+    uint32_t qpn;            // of either
+    struct ibv_cq *own_cq;   // of one that kernels post to; NULL: its completions go to `cq`
     struct verbs_flow *flow;
     struct verbs_cq *cq;
     struct verbs_wqe *wqes;           // [mask + 1], by position; NULL: without books
@@ -453,6 +457,15 @@ struct verbs_staging {
     void (*progress)(struct verbs_channel *channel);
 };
 
+// Memory for queues of kernels, near those who post (verbs_devx.c).
+struct verbs_near {
+    bool open;
+    char why[256]; // not open: why not
+    struct gpsh_region memory;
+    size_t slot_bytes, n_slots;
+    bool *taken; // [n_slots]
+};
+
 struct gpsh_verbs {
     struct gpsh_transport base;
     struct gpsh_transport_env env;
@@ -487,6 +500,7 @@ struct gpsh_verbs {
     struct verbs_buffer *buffers; // sorted by base
     atomic_flag events_busy;
     uint32_t events_logged;
+    struct verbs_near near;
     struct verbs_answerer *answerer; // NULL where every peer has one rail only
 };
 
