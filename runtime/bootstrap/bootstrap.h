@@ -49,6 +49,8 @@ struct gpsh_bootstrap_ops {
     int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need
     void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason);      // the same
     void (*expect_departures)(struct gpsh_bootstrap *b, bool (*has_told)(int pe)); // the same
+    bool (*leave)(struct gpsh_bootstrap *b);            // NULL: PEs tell each other
+    bool (*has_left)(struct gpsh_bootstrap *b, int pe); // the same
     int (*pid_of)(struct gpsh_bootstrap *b, int pe);   // NULL: not known
     bool (*is_mute)(struct gpsh_bootstrap *b, int pe); // the same
     int (*finalize)(struct gpsh_bootstrap *b);
@@ -79,6 +81,10 @@ void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *rea
 // any thread may call, says whether a PE has told this one that it leaves, before it does; NULL:
 // that is not known, or not any more.
 void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe));
+// This PE leaves in order: what is seen of its end is no failure. False: it has to tell the others
+// itself. Whether a PE has said so. The latter from any thread, until finalize.
+bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b);
+bool gpsh_bootstrap_has_left(struct gpsh_bootstrap *b, int pe);
 // From now on `fn` is told of each PE that is known to have died, once; first, in this call, of
 // those that died since this process joined the job. Until finalize.
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);

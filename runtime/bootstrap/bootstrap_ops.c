@@ -104,6 +104,16 @@ void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)
         b->ops->expect_departures(b, has_told);
 }
 
+bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b)
+{
+    return b->ops->leave && b->ops->leave(b);
+}
+
+bool gpsh_bootstrap_has_left(struct gpsh_bootstrap *b, int pe)
+{
+    return b->ops->has_left && b->ops->has_left(b, pe);
+}
+
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
 {
     if (b->deaths)

@@ -299,6 +299,18 @@ static uint64_t pid_namespace(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
+static bool segment_leave(struct gpsh_bootstrap *b)
+{
+    atomic_store(&job.segment->pe[b->my_pe].leaves, 1);
+    return true;
+}
+
+static bool segment_has_left(struct gpsh_bootstrap *b, int pe)
+{
+    (void)b;
+    return atomic_load(&job.segment->pe[pe].leaves);
+}
+
 static int segment_pid_of(struct gpsh_bootstrap *b, int pe)
 {
     const struct gpsh_job_segment_pe *them = &job.segment->pe[pe];
@@ -354,6 +366,8 @@ static const struct gpsh_bootstrap_ops segment_ops = {
     .check = segment_check,
     .abort = segment_abort,
     .end_job = segment_abort, // the launcher ends the caller with the others
+    .leave = segment_leave,
+    .has_left = segment_has_left,
     .pid_of = segment_pid_of,
     .finalize = segment_finalize,
 };
@@ -385,6 +399,7 @@ static int take_place(struct gpsh_job_segment_pe *me, int pe)
                          "follow it only after its gpushmem_finalize",
                          before, pe);
     atomic_store(&me->pid, (int)getpid());
+    atomic_store(&me->leaves, 0);
     me->pid_namespace = job.namespace = pid_namespace();
     return 0;
 }

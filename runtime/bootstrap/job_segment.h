@@ -26,6 +26,7 @@ struct gpsh_job_segment_blob {
 struct gpsh_job_segment_pe {
     _Alignas(64) _Atomic int32_t state; // enum gpsh_job_segment_state; written by the PE
     _Atomic int32_t pid;                // of the process that has joined last
+    _Atomic int32_t leaves;             // not 0: this process leaves in order, and needs nobody
     uint64_t pid_namespace;             // in which it has that number, 0: not known
     uint32_t round;                     // of what it published last; outlives its process
     struct gpsh_job_segment_blob blob[2];

@@ -41,6 +41,8 @@ static void tell(int pe)
 
 void gpsh_depart_tell_node(void)
 {
+    if (gpsh_bootstrap_leave(gpsh_job()->boot))
+        return;
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         if (gpsh_heap()->mapped[GPSH_CONTROL][pe])
             tell(pe);

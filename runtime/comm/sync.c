@@ -39,6 +39,14 @@ static inline uint32_t number_of(uint64_t word)
 // Where PEs share cores and are all on one node: PE 0's, and each looks at the words of all others,
 // so that every PE has to be scheduled once and not once for each round. Else NULL.
 static struct gpsh_bell *bell;
+static struct gpsh_control_entry *entries; // of all PEs, at PE 0; NULL: they are not mapped, or none
+
+static struct gpsh_control_entry *find_entries(void)
+{
+    char *first = gpsh_heap()->mapped[GPSH_CONTROL][0];
+    int n = gpsh_job()->n_pes;
+    return first && n <= GPSH_ENTRIES_MOST ? (void *)(first + gpsh_control_entries(n)) : NULL;
+}
 
 // Every word as if the barriers up to this number were over: 32 bits of it may be about to wrap.
 void gpsh_sync_init(uint64_t number)
@@ -50,13 +58,14 @@ void gpsh_sync_init(uint64_t number)
         for (int word = 0; word < 3; word++)
             atomic_init(&control->arrived[round].words[word],
                         (word == COMPARE_WORD ? number * 2 : number) << 32);
-    for (int word = 0; word < 2; word++)
-        atomic_init(&control->shown.words[word], number << 32);
+    entries = find_entries();
+    for (int word = 0; entries && word < 2; word++)
+        atomic_init(&entries[gpsh_job()->my_pe].words[word], number << 32);
 }
 
 void gpsh_sync_share(void)
 {
-    bool mapped = gpsh_waiter_shares();
+    bool mapped = entries && gpsh_waiter_shares();
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         mapped = mapped && gpsh_heap()->mapped[GPSH_CONTROL][pe];
     if (mapped)
@@ -105,10 +114,11 @@ static bool has_come(uint64_t word, uint32_t number)
 // node, so that nothing is known.
 static const _Atomic uint64_t *entry_words(int pe)
 {
-    const char *mapped =
-        gpsh_heap()->mapped[GPSH_CONTROL][bell ? pe : (pe + 1) % gpsh_job()->n_pes];
+    if (bell)
+        return entries[pe].words;
+    const char *mapped = gpsh_heap()->mapped[GPSH_CONTROL][(pe + 1) % gpsh_job()->n_pes];
     const struct gpsh_control *control = (const struct gpsh_control *)(const void *)mapped;
-    return !control ? NULL : bell ? control->shown.words : control->arrived[0].words;
+    return control ? control->arrived[0].words : NULL;
 }
 
 // A wait for the words of `pe`, which come after it has heard of others itself.
@@ -230,12 +240,12 @@ static int meet_in_rounds(uint64_t *word, uint8_t flags, const char *what)
 static int meet_by_bell(uint64_t *word, const char *what)
 {
     // As in announce: what this PE stored before is visible to who sees the number.
-    atomic_store_explicit(&gpsh_heap()->control->shown.words[entered % 2], *word,
+    atomic_store_explicit(&entries[gpsh_job()->my_pe].words[entered % 2], *word,
                           memory_order_release);
     for (int i = 1; i < gpsh_job()->n_pes; i++) {
         int pe = gpsh_job()->my_pe + i;
         pe = pe < gpsh_job()->n_pes ? pe : pe - gpsh_job()->n_pes;
-        int status = await(pe, entry_words(pe), word, what);
+        int status = await(pe, entries[pe].words, word, what);
         if (status < 0)
             return status;
     }

@@ -129,7 +129,7 @@ static int open_transport(const struct gpsh_transport_ops *ops)
                                        .kernel_memory_free = kernel_memory_free,
                                        .locks = offsetof(struct gpsh_control, locks),
                                        .n_locks = GPSH_AMO_LOCKS,
-                                       .notes = gpsh_control_bytes(gpsh_job()->n_pes) -
+                                       .notes = gpsh_control_entries(gpsh_job()->n_pes) -
                                                 3 * (uint64_t)gpsh_job()->n_pes * sizeof(uint64_t),
                                        .peer_failed = on_peer_failed,
                                        .peer_lost = is_lost,

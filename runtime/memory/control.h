@@ -17,10 +17,6 @@ struct gpsh_control {
     struct {
         _Alignas(64) _Atomic uint64_t words[3];
     } arrived[GPSH_SYNC_ROUNDS];
-    // The same words where PEs look at all others' instead of passing on what they know.
-    struct {
-        _Alignas(64) _Atomic uint64_t words[2];
-    } shown;
     // The collective call that this PE is in, written when calls are found to differ, for the
     // others to read.
     struct gpsh_collective {
@@ -46,14 +42,28 @@ struct gpsh_control {
     _Alignas(64) _Atomic int32_t cpu;
     // [n_pes] not 0: that PE has left the job in order (comm/depart.c). Written by that PE. After
     // them come three times as many words for transports: see gpsh_transport_env.notes.
-    // Then come the words of the teams: gpsh_control_team.
+    // Then come the entries, and then the words of the teams: gpsh_control_team.
     _Atomic uint64_t departed[];
 };
+
+// Of PE 0's control region: the words of `arrived` where PEs look at all others' instead of passing
+// on what they know. All in one place: words in a page of each PE cost every PE a page fault, and a
+// page of its page table, for every other one.
+struct gpsh_control_entry {
+    _Atomic uint64_t words[2];
+};
+enum { GPSH_ENTRIES_MOST = 4096 }; // jobs of more PEs have none
+
+static inline uint64_t gpsh_control_entries(int n_pes)
+{
+    return sizeof(struct gpsh_control) + (1 + 3) * (uint64_t)n_pes * sizeof(uint64_t);
+}
 
 // Without the words of the teams.
 static inline uint64_t gpsh_control_bytes(int n_pes)
 {
-    return sizeof(struct gpsh_control) + (1 + 3) * (uint64_t)n_pes * sizeof(uint64_t);
+    uint64_t entries = n_pes <= GPSH_ENTRIES_MOST ? (uint64_t)n_pes : 0;
+    return gpsh_control_entries(n_pes) + entries * sizeof(struct gpsh_control_entry);
 }
 
 #endif
