@@ -28,7 +28,7 @@ struct gpsh_bootstrap {
     int exchanges;       // how often all PEs have met by it
     // longest wait in exchange and fence; 0: unbounded. May be set after init
     int64_t wait_timeout_ms;
-    // Called in exchange and fence, some 20 times a second while they wait for other PEs, and with
+    // Called in exchange and fence, several times a second while they wait for other PEs, and with
     // `over` when that has ended. NULL: nobody wants to know. May be set after init
     void (*waits)(bool over);
 };
@@ -51,8 +51,8 @@ struct gpsh_bootstrap_ops {
     void (*expect_departures)(struct gpsh_bootstrap *b, bool (*has_told)(int pe)); // the same
     bool (*leave)(struct gpsh_bootstrap *b);            // NULL: PEs tell each other
     bool (*has_left)(struct gpsh_bootstrap *b, int pe); // the same
-    int (*pid_of)(struct gpsh_bootstrap *b, int pe);   // NULL: not known
-    bool (*is_mute)(struct gpsh_bootstrap *b, int pe); // the same
+    int (*pid_of)(struct gpsh_bootstrap *b, int pe);    // NULL: not known
+    bool (*is_mute)(struct gpsh_bootstrap *b, int pe);  // the same
     int (*finalize)(struct gpsh_bootstrap *b);
 };
 

@@ -57,13 +57,20 @@ static struct {
 } job = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // The PE that died first by number, or -1. Waits up to `ms` for news of one.
+static int first_dead(const struct gpsh_job_segment *s)
+{
+    for (int pe = 0; atomic_load(&s->deaths) && pe < job.n_pes; pe++)
+        if (pe != job.my_pe && atomic_load(&s->pe[pe].died))
+            return pe;
+    return -1;
+}
+
 static int dead_pe(long ms)
 {
-    const struct gpsh_job_segment *s = job.segment;
     for (;; ms -= LOOK_MS) {
-        for (int pe = 0; pe < job.n_pes; pe++)
-            if (pe != job.my_pe && atomic_load(&s->pe[pe].died))
-                return pe;
+        int pe = first_dead(job.segment);
+        if (pe >= 0)
+            return pe;
         if (ms <= 0)
             return -1;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
@@ -199,12 +206,14 @@ static int meet(const struct gpsh_bootstrap *b, const char *what)
         let_go(s);
         return 0;
     }
+    // Many that look often would leave those that they wait for little of few processors.
+    const int look_ms = LOOK_MS + job.n_pes / 4;
     int64_t waited_ms = 0;
     while (atomic_load(&s->fences) == fence && !status) {
-        gpsh_job_segment_sleep(&s->fences, fence, LOOK_MS);
+        gpsh_job_segment_sleep(&s->fences, fence, look_ms);
         if (atomic_load(&s->fences) != fence)
             break;
-        waited_ms += LOOK_MS;
+        waited_ms += look_ms;
         if (b->waits)
             b->waits(false);
         dead = dead_pe(0);
@@ -235,7 +244,7 @@ static int segment_fence(struct gpsh_bootstrap *b)
 static void tell_deaths(void)
 {
     const struct gpsh_job_segment *s = job.segment;
-    for (int pe = 0; job.on_death && pe < job.n_pes; pe++) {
+    for (int pe = 0; job.on_death && atomic_load(&s->deaths) && pe < job.n_pes; pe++) {
         char reason[sizeof s->pe[pe].reason];
         if (pe == job.my_pe || job.told[pe] || !atomic_load(&s->pe[pe].died))
             continue;

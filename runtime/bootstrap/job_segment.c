@@ -19,7 +19,7 @@
 #include "core/error.h"
 #include "core/sha256.h"
 
-enum { MAGIC = 0x47505347, VERSION = 1, MOST_PES = 1 << 20 };
+enum { MAGIC = 0x47505347, VERSION = 2, MOST_PES = 1 << 20 };
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 static_assert(sizeof(struct gpsh_job_segment_pe) == 192, "three lines a PE");
@@ -154,6 +154,7 @@ void gpsh_job_segment_tell_death(struct gpsh_job_segment *s, int n_pes, int pe, 
     struct gpsh_job_segment_pe *dead = &s->pe[pe];
     snprintf(dead->reason, sizeof dead->reason, "%s", reason);
     atomic_store(&dead->died, 1);
+    atomic_fetch_add(&s->deaths, 1);
     for (int other = 0; other < n_pes; other++)
         gpsh_job_segment_wake(&s->pe[other].news);
 }

@@ -45,6 +45,7 @@ struct gpsh_job_segment {
     _Alignas(64) _Atomic uint64_t used[2]; // of the blobs of even and odd rounds
     _Alignas(64) _Atomic uint32_t arrived; // PEs that are in the fence
     _Atomic uint32_t fences;               // a futex: how many have been passed
+    _Atomic uint32_t deaths;               // how many PEs have died
     struct gpsh_job_segment_pe pe[];
 };
 

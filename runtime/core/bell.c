@@ -8,8 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLEEP_NS = 5000000 };
-
 uint32_t gpsh_bell_listen(struct gpsh_bell *bell)
 {
     atomic_fetch_add_explicit(&bell->listeners, 1, memory_order_relaxed);
@@ -23,9 +21,9 @@ void gpsh_bell_leave(struct gpsh_bell *bell)
 }
 
 // Not FUTEX_PRIVATE_FLAG: the word is in several processes.
-void gpsh_bell_sleep(struct gpsh_bell *bell, uint32_t heard)
+void gpsh_bell_sleep(struct gpsh_bell *bell, uint32_t heard, int ms)
 {
-    const struct timespec most = {.tv_nsec = SLEEP_NS};
+    const struct timespec most = {.tv_nsec = ms * 1000000L};
     syscall(SYS_futex, &bell->rung, FUTEX_WAIT, heard, &most, NULL, 0);
 }
 

@@ -19,8 +19,8 @@ struct gpsh_bell {
 // What sleep wants to know.
 uint32_t gpsh_bell_listen(struct gpsh_bell *bell);
 void gpsh_bell_leave(struct gpsh_bell *bell);
-// Until the bell rings, or a few milliseconds have passed: whoever would have rung may have died.
-void gpsh_bell_sleep(struct gpsh_bell *bell, uint32_t heard);
+// Until the bell rings, or so many milliseconds have passed: whoever would have rung may have died.
+void gpsh_bell_sleep(struct gpsh_bell *bell, uint32_t heard, int ms);
 
 void gpsh_bell_wake(struct gpsh_bell *bell);
 static inline void gpsh_bell_ring(struct gpsh_bell *bell)

@@ -55,7 +55,7 @@ Test(bell, ring__after_listen_and_before_sleep__ends_the_sleep)
     uint32_t heard = gpsh_bell_listen(&bell);
     gpsh_bell_ring(&bell);
     cr_expect_neq(atomic_load(&bell.rung), heard, "the kernel compares these two");
-    gpsh_bell_sleep(&bell, heard);
+    gpsh_bell_sleep(&bell, heard, 5);
     gpsh_bell_leave(&bell);
     gpsh_bell_ring(&bell);
     cr_expect_eq(atomic_load(&bell.rung), heard + 1, "nobody listens any more");
