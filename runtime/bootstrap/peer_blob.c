@@ -16,7 +16,8 @@ struct packed_header {
     uint64_t total_bytes;
     int32_t pe, status;
     uint64_t region_bytes[GPSH_REGIONS];
-    uint64_t heap_at;
+    uint64_t heap_at, static_at;
+    uint32_t heap_file, static_file;
     uint64_t static_id;
     int32_t device_heap, pid, node, node_pe;
     int64_t team_epoch;
@@ -104,7 +105,10 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .status = blob->status,
                                    .device_heap = blob->device_heap,
                                    .pid = blob->pid,
-                                   .heap_at = blob->heap_at,
+                                   .heap_at = blob->region_at[GPSH_HEAP],
+                                   .heap_file = blob->region_file[GPSH_HEAP],
+                                   .static_at = blob->region_at[GPSH_STATIC],
+                                   .static_file = blob->region_file[GPSH_STATIC],
                                    .static_id = blob->static_id,
                                    .team_epoch = blob->team_epoch,
                                    .teams = blob->teams,
@@ -165,7 +169,10 @@ static void read_header(const struct packed_header *header, struct gpsh_peer_blo
     out->status = header->status;
     out->device_heap = header->device_heap;
     out->pid = header->pid;
-    out->heap_at = header->heap_at;
+    out->region_at[GPSH_HEAP] = header->heap_at;
+    out->region_file[GPSH_HEAP] = header->heap_file;
+    out->region_at[GPSH_STATIC] = header->static_at;
+    out->region_file[GPSH_STATIC] = header->static_file;
     out->static_id = header->static_id;
     out->team_epoch = header->team_epoch;
     out->teams = header->teams;

@@ -11,7 +11,7 @@
 #include "core/config.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 10, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 11, GPSH_BLOB_SECTIONS = 8 };
 
 // Whether the PE has opened a NIC, and whether that executes atomics.
 enum gpsh_nic_atomics { GPSH_NIC_NONE, GPSH_NIC_ATOMICS, GPSH_NIC_NO_ATOMICS };
@@ -27,8 +27,11 @@ struct gpsh_peer_blob {
     int32_t pe;
     int32_t status; // negative: this PE failed to initialise; `sentence` says why
     uint64_t region_bytes[GPSH_REGIONS];
-    uint64_t heap_at; // where its heap begins in the file that has the control region as well; 0:
-                      // in a file of its own
+    // Where each begins in its file. Of a heap in host memory 0: the control region has another
+    // file. And the file that the node's PEs share, 0: one of its own. Of the control region
+    // nothing is said.
+    uint64_t region_at[GPSH_REGIONS];
+    uint32_t region_file[GPSH_REGIONS];
     int64_t team_epoch;
     uint64_t team_memory;
     uint64_t heap_fits; // of a heap that nobody gave a size: what the PE has room for; 0: given

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // struct ucred, SOCK_NONBLOCK
+#define _GNU_SOURCE // struct ucred, SOCK_NONBLOCK, memfd_create
 #include "lines.h"
 
 #include <errno.h>
@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "core/memory_file.h"
 #include "core/printable.h"
 
 // MOST_OF_ONE: more messages than the buffer of a line holds (0.2 MiB, 0.75 KiB for each), so that
@@ -32,7 +35,7 @@ int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
     l->n_nodes = n_nodes;
     l->refused = false;
     for (int pe = 0; pe < n_pes; pe++) {
-        l->lines[pe] = (struct gpsh_line){.fd = -1};
+        l->lines[pe] = (struct gpsh_line){.fd = -1, .files = {{.fd = -1}, {.fd = -1}}};
         pe_ends[pe] = -1;
     }
     if (l->epoll < 0)
@@ -67,36 +70,50 @@ static bool has_given(const struct gpsh_line *line, int32_t round)
     return line->n_fds > 0 && line->round == round;
 }
 
-static bool send_sets(struct gpsh_lines *l, struct gpsh_line *to, int first_of_node)
+// With n descriptors. False and errno: the PE did not get it.
+static bool send_answer(const struct gpsh_line *to, struct gpsh_line_message answer, const int *fds,
+                        int n)
 {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(MOST_AT_ONCE * sizeof(int))];
     } control;
-    int fds[MOST_AT_ONCE], n = 0;
-    for (int i = 0; i < to->wanted; i++) {
-        const struct gpsh_line *from = &l->lines[first_of_node + to->first + i];
-        memcpy(fds + n, from->fds, (size_t)from->n_fds * sizeof(int));
-        n += from->n_fds;
-    }
-    struct gpsh_line_message answer = {
-        .word = GPSH_LINE_GIVEN, .a = to->wanted_round, .b = to->first, .c = to->wanted};
     struct iovec part = {.iov_base = &answer, .iov_len = sizeof(answer)};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE((size_t)n * sizeof(int))};
+                             .msg_control = n ? &control : NULL,
+                             .msg_controllen = n ? CMSG_SPACE((size_t)n * sizeof(int)) : 0};
     memset(&control.header, 0, sizeof(control.header));
     control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)n * sizeof(int)),
                                       .cmsg_level = SOL_SOCKET,
                                       .cmsg_type = SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), fds, (size_t)n * sizeof(int));
+    if (n)
+        memcpy(CMSG_DATA(&control.header), fds, (size_t)n * sizeof(int));
     ask_for_senders(to->fd, false);
     ssize_t sent = sendmsg(to->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     int error = errno;
     ask_for_senders(to->fd, true);
     errno = error;
     return sent >= 0;
+}
+
+// Too many descriptors of this user are on their way; they will be received.
+static bool comes_later(int error)
+{
+    return error == ETOOMANYREFS || error == EAGAIN || error == ENOBUFS;
+}
+
+static bool send_sets(const struct gpsh_lines *l, const struct gpsh_line *to, int first_of_node)
+{
+    int fds[MOST_AT_ONCE], n = 0;
+    for (int i = 0; i < to->wanted; i++) {
+        const struct gpsh_line *from = &l->lines[first_of_node + to->first + i];
+        memcpy(fds + n, from->fds, (size_t)from->n_fds * sizeof(int));
+        n += from->n_fds;
+    }
+    const struct gpsh_line_message answer = {
+        .word = GPSH_LINE_GIVEN, .a = to->wanted_round, .b = to->first, .c = to->wanted};
+    return send_answer(to, answer, fds, n);
 }
 
 // Once all PEs of a node have everything, the memory is theirs alone.
@@ -129,20 +146,92 @@ static void serve(struct gpsh_lines *l, int pe, int first)
     if (to->wanted == 0)
         return;
     if (!send_sets(l, to, first)) {
-        // Too many descriptors of this user are on their way; they will be received.
-        l->refused |= errno == ETOOMANYREFS || errno == EAGAIN || errno == ENOBUFS;
+        l->refused |= comes_later(errno);
         return;
     }
     to->wanted = 0;
+}
+
+// ------------------------------------------------------------------------------------------
+// files of a node
+
+static void file_close(struct gpsh_line_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    *file = (struct gpsh_line_file){.fd = -1};
+}
+
+// Memory that nobody touches costs nothing. Sealed, so that no PE makes it shorter for another one.
+static int memory_of(uint64_t bytes)
+{
+    int fd = memfd_create("gpushmem-node", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    if (fchmod(fd, 0600) == 0 && gpsh_memory_file_grow(fd, bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+// The file in which this PE has no part yet: the first to ask for one after all have theirs, and
+// one that asks again, as some have begun anew, gets a new one.
+static struct gpsh_line_file *file_for(struct gpsh_lines *l, int pe, int first, int end)
+{
+    const struct gpsh_line *asks = &l->lines[pe];
+    struct gpsh_line_file *file = &l->lines[first].files[asks->use];
+    if (asks->has_part[asks->use])
+        file_close(file);
+    if (file->fd >= 0)
+        return file;
+    for (int i = first; i < end; i++)
+        l->lines[i].has_part[asks->use] = false;
+    file->fd = memory_of((uint64_t)(end - first) * (uint64_t)asks->units * GPSH_SHARE_UNIT);
+    file->units = asks->units;
+    return file;
+}
+
+// A PE that would need another size has to do without, and so have the others then, as they see.
+static void serve_part(struct gpsh_lines *l, int pe, int first, int end)
+{
+    struct gpsh_line *to = &l->lines[pe];
+    struct gpsh_line_file *file = file_for(l, pe, first, end);
+    const struct gpsh_line_message answer = {
+        .word = GPSH_LINE_SHARED, .a = to->use, .b = pe - first};
+    bool fits = file->fd >= 0 && file->units == to->units;
+    bool sent = send_answer(to, answer, &file->fd, fits);
+    if (!sent && comes_later(errno)) {
+        l->refused = true;
+        return;
+    }
+    to->units = 0;
+    if (!sent)
+        return;
+    to->has_part[to->use] = fits;
+    file->takers += fits;
+    if (file->takers == end - first)
+        file_close(file);
+}
+
+static void on_share(struct gpsh_line *line, const struct gpsh_line_message *m)
+{
+    if (m->a < 0 || m->a >= GPSH_SHARES || m->b <= 0)
+        return; // no such use, or nothing
+    line->use = m->a;
+    line->units = m->b;
 }
 
 static void serve_node(struct gpsh_lines *l, int node)
 {
     int first = gpsh_job_first_pe(node, l->n_pes, l->n_nodes);
     int end = gpsh_job_first_pe(node + 1, l->n_pes, l->n_nodes);
-    for (int pe = first; pe < end; pe++)
+    for (int pe = first; pe < end; pe++) {
         if (l->lines[pe].wanted > 0)
             serve(l, pe, first);
+        if (l->lines[pe].units > 0)
+            serve_part(l, pe, first, end);
+    }
 }
 
 static void on_give(struct gpsh_line *line, int32_t round, int *fds, int *n)
@@ -228,6 +317,8 @@ static bool read_line(struct gpsh_lines *l, int pe, gpsh_line_said_fn *said, voi
             on_give(line, m->a, r.fds, &r.n_fds);
         else if (m->word == GPSH_LINE_TAKE)
             on_take(l, pe, m);
+        else if (m->word == GPSH_LINE_SHARE)
+            on_share(line, m);
         else if (m->word >= 0)
             said(pe, m, r.text, arg);
         fds_close(r.fds, &r.n_fds);
@@ -254,7 +345,8 @@ void gpsh_lines_read(struct gpsh_lines *l, gpsh_line_said_fn *said, void *arg)
     } while (n == EVENTS && left > 0); // the kernel lets all take turns
     for (int pe = 0; pe < l->n_pes; pe++) {
         int node = gpsh_job_node_of(pe, l->n_pes, l->n_nodes);
-        if (node != last_node && (again || l->lines[pe].wanted > 0))
+        bool asks = l->lines[pe].wanted > 0 || l->lines[pe].units > 0;
+        if (node != last_node && (again || asks))
             serve_node(l, last_node = node);
     }
 }
@@ -263,13 +355,15 @@ void gpsh_lines_forget(struct gpsh_lines *l, int pe)
 {
     struct gpsh_line *line = &l->lines[pe];
     fds_close(line->fds, &line->n_fds);
-    line->wanted = 0;
+    line->wanted = line->units = 0;
 }
 
 void gpsh_lines_close(struct gpsh_lines *l)
 {
     for (int pe = 0; pe < l->n_pes; pe++) {
         gpsh_lines_forget(l, pe);
+        for (int use = 0; use < GPSH_SHARES; use++)
+            file_close(&l->lines[pe].files[use]);
         if (l->lines[pe].fd >= 0)
             close(l->lines[pe].fd);
     }

@@ -15,6 +15,13 @@
 
 enum { GPSH_LINE_TEXT = 2047, GPSH_LINE_FDS = 4 };
 
+// A memory file of a node's PEs.
+struct gpsh_line_file {
+    int fd;        // -1: none
+    int32_t units; // of each part
+    int takers;    // that have their part; all of them: it is closed here
+};
+
 struct gpsh_line {
     int fd; // -1: none
     // What this PE has given in `round`, until all PEs of its node have it.
@@ -24,6 +31,10 @@ struct gpsh_line {
     // What it asks for; `wanted` 0: nothing.
     int32_t wanted_round;
     int first, wanted;
+    // The part of a file that it asks for; `units` 0: none.
+    int32_t use, units;
+    bool has_part[GPSH_SHARES];               // of the file that is open here
+    struct gpsh_line_file files[GPSH_SHARES]; // in the line of the node's first PE
 };
 
 struct gpsh_lines {

@@ -39,7 +39,8 @@ static inline uint32_t number_of(uint64_t word)
 // Where PEs share cores and are all on one node: PE 0's, and each looks at the words of all others,
 // so that every PE has to be scheduled once and not once for each round. Else NULL.
 static struct gpsh_bell *bell;
-static struct gpsh_control_entry *entries; // of all PEs, at PE 0; NULL: they are not mapped, or none
+static struct gpsh_control_entry
+    *entries; // of all PEs, at PE 0; NULL: they are not mapped, or none
 
 static struct gpsh_control_entry *find_entries(void)
 {

@@ -78,15 +78,17 @@ static int publish(struct wiring *w, int my_status)
         .pid = (int32_t)getpid(),
         .node = gpsh_job()->boot->node_pes[0],
         .node_pe = gpsh_job()->boot->node_my_pe,
-        .heap_at = gpsh_regions_file_offset(GPSH_HEAP),
         .static_id = gpsh_regions_static_id(),
         .team_epoch = gpsh_settings()->team_epoch,
         .teams = (int32_t)gpsh_settings()->teams,
         .team_memory = gpsh_settings()->team_memory,
         .heap_fits = gpsh_regions_heap_fits(),
     };
-    for (int r = 0; r < GPSH_REGIONS; r++)
+    for (int r = 0; r < GPSH_REGIONS; r++) {
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
+        blob.region_at[r] = gpsh_regions_file_offset(r);
+        blob.region_file[r] = gpsh_regions_shared_file(r);
+    }
     gethostname(blob.hostname, sizeof blob.hostname - 1);
     if (gpsh_heap()->device)
         snprintf(blob.gpu, sizeof blob.gpu, "%.40s at %s", gpsh_gpu.name, gpsh_gpu.pci);
@@ -156,12 +158,13 @@ static int check_blob(const struct wiring *w, const struct gpsh_peer_blob *blob)
                          "PE %d has a control region of another size: start all PEs with the same "
                          "gpushmem library and GPUSHMEM_* settings",
                          blob->pe);
-    if (blob->heap_at && blob->heap_at < gpsh_regions_get(GPSH_CONTROL).bytes)
+    uint64_t heap_at = blob->region_at[GPSH_HEAP];
+    if (heap_at && heap_at < gpsh_regions_get(GPSH_CONTROL).bytes)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d says that its heap begins at byte %" PRIu64
                          " of its memory, within "
                          "the control region: start all PEs with the same gpushmem library",
-                         blob->pe, blob->heap_at);
+                         blob->pe, heap_at);
     return 0;
 }
 
@@ -233,10 +236,45 @@ static int map_peer(void *arg, int index, const struct gpsh_fd_set *set)
     const struct wiring *w = arg;
     int pe = gpsh_job()->boot->node_pes[index];
     gpsh_job()->peers[pe].pid = set->pid ? set->pid : gpsh_bootstrap_pid_of(gpsh_job()->boot, pe);
-    return gpsh_regions_map_peer(pe, set, gpsh_records_get(&w->records, pe).heap_at);
+    const struct gpsh_peer_blob theirs = gpsh_records_get(&w->records, pe);
+    return gpsh_regions_map_peer(pe, set, theirs.region_at);
 }
 
-static int map_node(struct wiring *w)
+// Every PE of the node says that its region is in the same file, and where: all of them find that
+// so, or none does.
+static bool is_shared(const struct wiring *w, int r)
+{
+    const struct gpsh_bootstrap *b = gpsh_job()->boot;
+    uint32_t file = gpsh_regions_shared_file(r);
+    bool shared = file != 0;
+    for (int i = 0; i < b->node_n_pes && shared; i++) {
+        const struct gpsh_peer_blob theirs = gpsh_records_get(&w->records, b->node_pes[i]);
+        shared = theirs.region_file[r] == file && theirs.region_at[r] == gpsh_regions_part_at(r, i);
+    }
+    return shared;
+}
+
+// What is in files that all PEs of the node share. *handed: there is something else, which all
+// find.
+static int map_shared(const struct wiring *w, bool *handed)
+{
+    const struct gpsh_bootstrap *b = gpsh_job()->boot;
+    int status = 0;
+    *handed = false;
+    for (int r = 0; r < GPSH_REGIONS; r++) {
+        bool shared = is_shared(w, r);
+        *handed |= gpsh_regions_is_apart(r) && !shared;
+        if (shared && gpsh_regions_is_apart(r) && !status)
+            status = gpsh_regions_map_shared(r);
+    }
+    for (int i = 0; i < b->node_n_pes; i++)
+        gpsh_job()->peers[b->node_pes[i]].pid =
+            gpsh_bootstrap_pid_of(gpsh_job()->boot, b->node_pes[i]);
+    return status;
+}
+
+// Each region that is not mapped yet has a file of its own, which its PE hands to the others.
+static int map_handed(struct wiring *w)
 {
     const struct gpsh_bootstrap *b = gpsh_job()->boot;
     int n = b->node_n_pes;
@@ -249,18 +287,29 @@ static int map_node(struct wiring *w)
     }
     for (int i = 0; i < n; i++) {
         const struct gpsh_peer_blob theirs = gpsh_records_get(&w->records, b->node_pes[i]);
-        gpsh_job()->peers[b->node_pes[i]].same_node = true;
         memcpy(sockets[i], theirs.socket_path, sizeof sockets[i]);
         paths[i] = sockets[i];
     }
     struct gpsh_fd_set mine = gpsh_regions_fds();
-    int status = gpsh_regions_map_self();
-    if (!status)
-        status = gpsh_fd_exchange_run(&w->exchange, gpsh_job()->my_pe, b->node_pes, paths, n, &mine,
+    int status = gpsh_fd_exchange_run(&w->exchange, gpsh_job()->my_pe, b->node_pes, paths, n, &mine,
                                       map_peer, w, GPSH_FD_EXCHANGE_MS);
     free(sockets);
     free(paths);
     return status;
+}
+
+static int map_node(struct wiring *w)
+{
+    const struct gpsh_bootstrap *b = gpsh_job()->boot;
+    for (int i = 0; i < b->node_n_pes; i++)
+        gpsh_job()->peers[b->node_pes[i]].same_node = true;
+    bool handed;
+    int status = gpsh_regions_map_self(), shared = map_shared(w, &handed);
+    if (handed) { // though something has failed: the others wait for what this PE hands over
+        int other = map_handed(w);
+        status = status ? status : other;
+    }
+    return status ? status : shared;
 }
 
 // Opens what was spared, on every PE: the first that is there, or all.

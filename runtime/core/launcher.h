@@ -15,14 +15,22 @@
 #define GPSH_LAUNCHER_JOB "GPUSHMEM_RUN_JOB"
 
 enum gpsh_line_word {
-    GPSH_LINE_LOG,   // the text is a line for standard error, without PE and newline
-    GPSH_LINE_CALL,  // this PE has waited for long: look what all PEs wait for
-    GPSH_LINE_ABORT, // end the job with exit status a; the text says why
-    GPSH_LINE_GIVE,  // descriptors for the PEs of this node, in round a of that
-    GPSH_LINE_TAKE,  // wants those of round a, of c PEs of this node, b being the first; c 0: has
-                     // all
-    GPSH_LINE_GIVEN, // the answer: those of c PEs from number b on, as many of each
+    GPSH_LINE_LOG,    // the text is a line for standard error, without PE and newline
+    GPSH_LINE_CALL,   // this PE has waited for long: look what all PEs wait for
+    GPSH_LINE_ABORT,  // end the job with exit status a; the text says why
+    GPSH_LINE_GIVE,   // descriptors for the PEs of this node, in round a of that
+    GPSH_LINE_TAKE,   // wants those of round a, of c PEs of this node, b being the first; c 0: has
+                      // all
+    GPSH_LINE_GIVEN,  // the answer: those of c PEs from number b on, as many of each
+    GPSH_LINE_SHARE,  // wants a part of b units in a memory file of this node's PEs, for use a
+    GPSH_LINE_SHARED, // the answer, with the file: its part is number b of it; without one: it gets
+                      // none
 };
+
+// What PEs of a node share a file for. Each of them has a part of it, all of one size; the file
+// lives as long as somebody has it open or mapped.
+enum gpsh_line_share { GPSH_SHARE_HEAP, GPSH_SHARE_STATIC, GPSH_SHARES };
+enum { GPSH_SHARE_UNIT = 4096 }; // bytes
 
 // A message on the line, which is a SOCK_SEQPACKET: this, and after it the text, if there is one.
 struct gpsh_line_message {

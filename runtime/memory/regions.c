@@ -160,6 +160,25 @@ static uint64_t control_bytes(void)
     return host_part_bytes() ? host_part_offset() + host_part_bytes() : control_words();
 }
 
+// What is counted for the library's part of the heap. Teams take memory when they are made, and few
+// jobs make so many that it is all used: where nobody asked for it, it may exceed half of what a PE
+// has for itself, as long as nothing pins it, as NICs and large pages do.
+static uint64_t counted_reserve(uint64_t share)
+{
+    const struct gpsh_settings *s = gpsh_settings();
+    uint64_t all = heap_bytes() - s->heap_size;
+    bool pinned = gpsh_heap()->device || s->huge_pages == GPSH_PAGES_2M ||
+                  s->huge_pages == GPSH_PAGES_1G ||
+                  gpsh_job()->boot->node_n_pes != gpsh_job()->n_pes;
+    bool whole = pinned || gpsh_setting_is_given("GPUSHMEM_TEAM_MEMORY") || all < share / 2;
+    return whole ? all : share / 2;
+}
+
+static uint64_t share_of_memory(void)
+{
+    return gpsh_memory_limit() / (uint64_t)gpsh_job()->boot->node_n_pes;
+}
+
 static void fit_heap_size(void)
 {
     int node_pes = gpsh_job()->boot->node_n_pes;
@@ -172,9 +191,19 @@ static void fit_heap_size(void)
     if (gpsh_setting_is_given("GPUSHMEM_HEAP_SIZE"))
         return;
     bool device = gpsh_heap()->device;
-    uint64_t beside = gpsh_heap_reserved(gpsh_settings()) + (device ? 0 : control_bytes());
-    uint64_t room = device ? gpsh_gpu_room(node_pes) : gpsh_memory_limit() / (uint64_t)node_pes;
+    uint64_t room = device ? gpsh_gpu_room(node_pes) : share_of_memory();
+    uint64_t beside = counted_reserve(room) + (device ? 0 : control_bytes());
     gpsh_settings_fit_heap(gpsh_heap_size_fitting(fit.standard, beside, room));
+}
+
+static int create_host_heap(struct gpsh_symmetric *region, uint64_t bytes, uint64_t room)
+{
+    const struct gpsh_settings *s = gpsh_settings();
+    uint64_t beside = counted_reserve(share_of_memory()) + control_bytes();
+    int status = gpsh_symmetric_check(s->heap_size + beside, beside, gpsh_job()->boot->node_n_pes);
+    return status ? status
+                  : gpsh_symmetric_create(region, bytes, room, control_bytes(), s->huge_pages,
+                                          gpsh_job()->boot);
 }
 
 static int create_heap(void)
@@ -186,10 +215,8 @@ static int create_heap(void)
     fit_heap_size();
     struct gpsh_symmetric *region = &regions[GPSH_HEAP];
     uint64_t bytes = heap_bytes(), room = heap_room(bytes);
-    status = gpsh_heap()->device
-                 ? gpsh_gpu_region_create(region, bytes, bytes - s->heap_size, room)
-                 : gpsh_symmetric_create(region, bytes, bytes - s->heap_size, room, control_bytes(),
-                                         s->huge_pages, gpsh_job()->boot->node_n_pes);
+    status = gpsh_heap()->device ? gpsh_gpu_region_create(region, bytes, bytes - s->heap_size, room)
+                                 : create_host_heap(region, bytes, room);
     mapped_room = region->room;
     if (status || gpsh_heap()->device)
         return status;
@@ -205,6 +232,9 @@ static int create_static(void)
         regions[GPSH_STATIC] = (struct gpsh_symmetric){.base = statics->alias,
                                                        .bytes = statics->bytes,
                                                        .room = statics->bytes,
+                                                       .at = statics->at,
+                                                       .file = statics->file,
+                                                       .part = statics->part,
                                                        .fd = statics->fd};
     return status;
 }
@@ -232,8 +262,10 @@ static int create_control(void)
                                                         .fd = heap->fd};
         return 0;
     }
-    int status = gpsh_symmetric_create(&regions[GPSH_CONTROL], bytes, bytes, 0, 0, GPSH_PAGES_OFF,
-                                       gpsh_job()->boot->node_n_pes);
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
+    int status = gpsh_symmetric_check(bytes, bytes, boot->node_n_pes);
+    if (!status)
+        status = gpsh_symmetric_create(&regions[GPSH_CONTROL], bytes, 0, 0, GPSH_PAGES_OFF, NULL);
     struct gpsh_segment segment = {
         .offset = host_part_offset(), .region = GPSH_CONTROL, .name = "the symmetric host memory"};
     segment.base = status ? NULL : gpsh_regions_host_part(&segment.bytes);
@@ -437,11 +469,12 @@ static char *peers_low;
 // With room to grow where there is address space for it; how much, unmapping needs to know.
 static int map_host_region(int pe, int r, int fd, uint64_t at)
 {
+    bool fronted = r == GPSH_HEAP && at;
     struct gpsh_symmetric theirs = {.fd = fd,
                                     .bytes = regions[r].bytes,
                                     .room = regions[r].room,
                                     .at = at,
-                                    .front = at ? regions[GPSH_CONTROL].bytes : 0};
+                                    .front = fronted ? regions[GPSH_CONTROL].bytes : 0};
     char *end = regions[GPSH_HEAP].huge ? NULL : peers_low;
     int status = gpsh_symmetric_map(&theirs, pe, end);
     peers_low = status ? NULL : theirs.base - theirs.front;
@@ -453,24 +486,82 @@ static int map_host_region(int pe, int r, int fd, uint64_t at)
     return status;
 }
 
-static int map_region(int pe, int r, const struct gpsh_fd_set *fds, uint64_t heap_at)
+static int map_region(int pe, int r, int fd, const uint64_t *at)
 {
-    if (r == GPSH_CONTROL && heap_at) { // has been mapped with the heap
+    if (gpsh_heap()->mapped[r][pe])
+        return 0;
+    if (r == GPSH_CONTROL && at[GPSH_HEAP]) { // has been mapped with the heap
         gpsh_heap()->mapped[r][pe] =
             gpsh_heap()->mapped[GPSH_HEAP][pe] - regions[GPSH_CONTROL].bytes;
         return 0;
     }
     if (r == GPSH_HEAP && gpsh_heap()->device)
-        return map_device_heap(pe, fds->fds[r]);
-    return map_host_region(pe, r, fds->fds[r], r == GPSH_HEAP ? heap_at : 0);
+        return map_device_heap(pe, fd);
+    return map_host_region(pe, r, fd, at[r]);
 }
 
-int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds, uint64_t heap_at)
+int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds, const uint64_t *at)
 {
     int status = 0;
     for (int r = 0; r < GPSH_REGIONS && is_used(r) && !status; r++)
-        status = map_region(pe, r, fds, heap_at);
+        status = map_region(pe, r, fds->fds[r], at);
     return status;
+}
+
+bool gpsh_regions_is_apart(int region)
+{
+    return is_used(region) && (region != GPSH_CONTROL || !regions[GPSH_HEAP].front);
+}
+
+uint32_t gpsh_regions_shared_file(int region)
+{
+    return regions[region].file;
+}
+
+uint64_t gpsh_regions_part_at(int region, int i)
+{
+    const struct gpsh_symmetric *own = &regions[region];
+    return own->at % own->part + (uint64_t)i * own->part;
+}
+
+// The parts of all PEs of the node side by side; NULL: each is mapped alone.
+static char *all_parts[GPSH_REGIONS];
+
+// One after the other where address space is scarce: what a heap may grow by needs most of it.
+static int map_each_part(int r)
+{
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
+    int status = 0;
+    for (int i = 0; i < boot->node_n_pes && !status; i++) {
+        uint64_t at[GPSH_REGIONS] = {0};
+        at[r] = gpsh_regions_part_at(r, i);
+        status = map_region(boot->node_pes[i], r, regions[r].fd, at);
+        if (!status && r == GPSH_HEAP)
+            status = map_region(boot->node_pes[i], GPSH_CONTROL, regions[r].fd, at);
+    }
+    return status;
+}
+
+int gpsh_regions_map_shared(int region)
+{
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
+    const struct gpsh_symmetric *own = &regions[region];
+    char *parts = gpsh_symmetric_map_all(own, boot->node_n_pes);
+    if (!parts)
+        return map_each_part(region);
+    all_parts[region] = parts;
+    for (int i = 0; i < boot->node_n_pes; i++) {
+        int pe = boot->node_pes[i];
+        char *base = parts + gpsh_regions_part_at(region, i);
+        if (pe == gpsh_job()->my_pe)
+            continue;
+        gpsh_heap()->mapped[region][pe] = base;
+        if (region == GPSH_HEAP) {
+            gpsh_heap()->mapped[GPSH_CONTROL][pe] = base - own->front;
+            gpsh_job()->peers[pe].heap_room = own->room;
+        }
+    }
+    return 0;
 }
 
 struct gpsh_fd_set gpsh_regions_added_fds(void)
@@ -501,9 +592,25 @@ static uint64_t mapped_bytes(int pe, int r)
     return (bytes + page - 1) / page * page;
 }
 
+static void forget_parts(int r)
+{
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
+    if (!all_parts[r])
+        return;
+    gpsh_symmetric_unmap(all_parts[r], (uint64_t)boot->node_n_pes * regions[r].part);
+    all_parts[r] = NULL;
+    for (int i = 0; i < boot->node_n_pes; i++) {
+        gpsh_heap()->mapped[r][boot->node_pes[i]] = NULL;
+        if (r == GPSH_HEAP)
+            gpsh_heap()->mapped[GPSH_CONTROL][boot->node_pes[i]] = NULL;
+    }
+}
+
 // In the order in which they were mapped.
 void gpsh_regions_unmap_peers(void)
 {
+    for (int r = 0; r < GPSH_REGIONS; r++)
+        forget_parts(r);
     char *low = NULL, *high = NULL;
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++)
         for (int r = 0; r < GPSH_REGIONS; r++) {

@@ -3,6 +3,7 @@
 #ifndef GPSH_REGIONS_H
 #define GPSH_REGIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bootstrap/fd_exchange.h"
@@ -26,6 +27,14 @@ int gpsh_regions_host(void);
 int gpsh_regions_fd(int region);
 uint64_t gpsh_regions_file_offset(int region);
 uint64_t gpsh_regions_page_bytes(int region);
+// Whether it is used, and does not come with another one.
+bool gpsh_regions_is_apart(int region);
+// The file that the node's PEs share for it, 0: it has one of its own; and where the part of number
+// i of them begins its region.
+uint32_t gpsh_regions_shared_file(int region);
+uint64_t gpsh_regions_part_at(int region, int i);
+// Maps the region of all PEs of the node, whose parts are in one file.
+int gpsh_regions_map_shared(int region);
 
 // How large the heap may become: GPUSHMEM_HEAP_MAX; no larger than it is where it cannot grow.
 uint64_t gpsh_regions_heap_max(void);
@@ -46,8 +55,9 @@ struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes);
 void gpsh_regions_buffer_release(struct gpsh_region *region);
 struct gpsh_fd_set gpsh_regions_fds(void); // to hand to the node's PEs; they stay ours
 int gpsh_regions_map_self(void);
-// Checks and maps; keeps no descriptor. `heap_at`: as the PE published it.
-int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds, uint64_t heap_at);
+// Checks and maps what is not mapped yet; keeps no descriptor. `at` [GPSH_REGIONS]: where the
+// regions begin, as the PE published it.
+int gpsh_regions_map_peer(int pe, const struct gpsh_fd_set *fds, const uint64_t *at);
 void gpsh_regions_unmap_peers(void);
 
 // Which program this PE's static data belongs to, 0 if it is not shared. Once all PEs' are known to

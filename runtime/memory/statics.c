@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bootstrap/node_memory.h"
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/error.h"
@@ -49,6 +50,7 @@ void gpsh_statics_refuse(const char *reason)
 // its own variables, which must not change between the two calls.
 static int share_step(char *at, size_t bytes, off_t offset, bool in_use)
 {
+    offset += (off_t)statics.at;
     if (in_use && syscall(SYS_pwrite64, statics.fd, at, bytes, offset) != (long)bytes)
         return errno ? errno : EIO;
     long mapped = syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
@@ -110,18 +112,34 @@ static int share_all(const struct gpsh_statics_image *image)
     return error;
 }
 
+// Where the pages go: the node's file if there is one, else one of their own. 0 or an errno.
+static int open_file(uint64_t bytes, struct gpsh_node_memory *file)
+{
+    if (gpsh_node_memory_ask(gpsh_job()->boot, GPSH_SHARE_STATIC, bytes, file))
+        gpsh_clear_error();
+    if (file->fd >= 0)
+        return 0;
+    *file = (struct gpsh_node_memory){.fd = memfd_create("gpushmem-static", MFD_CLOEXEC)};
+    if (file->fd < 0)
+        return errno;
+    return gpsh_memory_file_grow(file->fd, bytes);
+}
+
 static int share(const struct gpsh_statics_image *image)
 {
     uint64_t begin_ns = gpsh_clock_ns();
-    int fd = memfd_create("gpushmem-static", MFD_CLOEXEC);
-    int error = fd < 0 ? errno : gpsh_memory_file_grow(fd, image->bytes);
+    struct gpsh_node_memory file;
+    int error = open_file(image->bytes, &file), fd = file.fd;
     void *alias = MAP_FAILED;
     if (!error) {
-        alias = mmap(NULL, image->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        alias = mmap(NULL, image->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)file.at);
         error = alias == MAP_FAILED ? errno : 0;
     }
     if (!error) {
         statics.fd = fd;
+        statics.file = file.id;
+        statics.part = file.part;
+        statics.at = file.at;
         statics.base = image->base; // the fork handlers need it from here on
         statics.bytes = image->bytes;
         error = share_all(image);
@@ -208,14 +226,16 @@ static _Thread_local char *snapshot;
 // Sparse: holes in the file are pages that nobody has touched.
 static bool copy_file(char *to)
 {
-    off_t at = 0, end = (off_t)shared_bytes;
+    const off_t begin = (off_t)statics.at, end = begin + (off_t)shared_bytes;
+    off_t at = begin;
     while (at < end) {
         off_t data = lseek(statics.fd, at, SEEK_DATA);
         if (data < 0 || data >= end)
             return data >= 0 || errno == ENXIO;
         off_t hole = lseek(statics.fd, data, SEEK_HOLE);
         for (at = data; at < hole && at < end;) {
-            ssize_t got = pread(statics.fd, to + at, (size_t)((hole < end ? hole : end) - at), at);
+            ssize_t got =
+                pread(statics.fd, to + (at - begin), (size_t)((hole < end ? hole : end) - at), at);
             if (got <= 0)
                 return false;
             at += got;
@@ -260,7 +280,7 @@ static void in_child(void)
         syscall(SYS_mremap, copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base);
     else
         syscall(SYS_mmap, base, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, statics.fd,
-                0);
+                statics.at);
     snapshot = NULL;
     shared_bytes = 0;
 }

@@ -12,6 +12,9 @@ struct gpsh_statics {
     uint64_t bytes;
     uint64_t id; // of the program
     int fd;
+    uint32_t file; // of the file that the node's PEs share for it, 0: one of its own
+    uint64_t part; // bytes of each PE's part of that
+    uint64_t at;   // where it begins in the file
 };
 
 // Shares them if they are not yet, as GPUSHMEM_STATIC_DATA says: 0, and NULL in `base` with a

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // memfd_create, MADV_HUGEPAGE
+#define _GNU_SOURCE // memfd_create, fallocate, MADV_HUGEPAGE
 #include "memory/symmetric.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/falloc.h>
 #include <linux/memfd.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,13 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/node_memory.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/memory_file.h"
 #include "memory/memory_limit.h"
 
-static int check_fits(uint64_t bytes, uint64_t reserved, int node_pes)
+int gpsh_symmetric_check(uint64_t bytes, uint64_t reserved, int node_pes)
 {
     uint64_t limit = gpsh_memory_limit(), room = limit / (uint64_t)node_pes;
     if (bytes <= room)
@@ -154,32 +158,54 @@ static void ask_for_thp(struct gpsh_symmetric *region)
                  "/sys/kernel/mm/transparent_hugepage/shmem_enabled)");
 }
 
-int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t reserved,
-                          uint64_t room, uint64_t front, enum gpsh_huge_pages pages, int node_pes)
+// A file of its own, as long as the region. 0 or an errno.
+static int open_own_file(struct gpsh_symmetric *region)
+{
+    region->fd = memfd_create("gpushmem-heap", MFD_CLOEXEC);
+    return region->fd < 0 ? errno : gpsh_memory_file_grow(region->fd, region->at + region->bytes);
+}
+
+static int open_file(struct gpsh_symmetric *region, const struct gpsh_bootstrap *boot)
+{
+    struct gpsh_node_memory shared = {.fd = -1};
+    int status = 0;
+    if (boot)
+        status = gpsh_node_memory_ask(boot, GPSH_SHARE_HEAP, region->at + region->room, &shared);
+    if (status)
+        return status;
+    if (shared.fd >= 0) {
+        region->fd = shared.fd;
+        region->file = shared.id;
+        region->part = shared.part;
+        region->at += shared.at;
+        return 0;
+    }
+    int error = open_own_file(region);
+    return !error ? 0
+                  : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
+                              "shared memory of %" PRIu64 " bytes could not be made (%s)%s",
+                              region->bytes, strerror(error),
+                              error == EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "");
+}
+
+int gpsh_symmetric_create(struct gpsh_symmetric *region, uint64_t bytes, uint64_t room,
+                          uint64_t front, enum gpsh_huge_pages pages,
+                          const struct gpsh_bootstrap *boot)
 {
     const uint64_t huge = 2 << 20;
     *region = (struct gpsh_symmetric){
         .bytes = (bytes + 4095) / 4096 * 4096, .page = (uint64_t)sysconf(_SC_PAGESIZE), .fd = -1};
-    int status = check_fits(bytes + front, reserved + front, node_pes);
-    if (status)
-        return status;
     if (pages == GPSH_PAGES_2M || pages == GPSH_PAGES_1G)
         return create_hugetlb(region, room, pages == GPSH_PAGES_1G);
     region->front = (front + 4095) / 4096 * 4096;
     region->at = (front + huge - 1) / huge * huge; // so that huge pages fit
     region->room = room > region->bytes ? room / 4096 * 4096 : region->bytes;
-    region->fd = memfd_create("gpushmem-heap", MFD_CLOEXEC);
-    int error =
-        region->fd < 0 ? errno : gpsh_memory_file_grow(region->fd, region->at + region->bytes);
-    if (error) {
-        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                           "shared memory of %" PRIu64 " bytes could not be made (%s)%s",
-                           region->bytes, strerror(error),
-                           error == EFBIG ? "; raise the limit of file sizes (ulimit -f)" : "");
+    int status = open_file(region, boot);
+    if (status) {
         gpsh_symmetric_destroy(region);
         return status;
     }
-    error = map_own(region, 0);
+    int error = map_own(region, 0);
     if (error) {
         status =
             gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
@@ -201,6 +227,21 @@ static bool is_huge(const struct gpsh_symmetric *region)
     return region->page > (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+// A part of a shared file has its length from the beginning. 0 or an errno.
+static int set_length(const struct gpsh_symmetric *region, uint64_t bytes)
+{
+    uint64_t less = region->bytes > bytes ? region->bytes - bytes : 0;
+    if (is_huge(region))
+        return reserve_huge(region->fd, region->bytes, bytes);
+    if (!region->file)
+        return gpsh_memory_file_grow(region->fd, region->at + bytes);
+    if (!less)
+        return 0;
+    int failed = fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                           (off_t)(region->at + bytes), (off_t)less);
+    return failed ? errno : 0;
+}
+
 int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int node_pes)
 {
     uint64_t limit = gpsh_memory_limit() / (uint64_t)node_pes;
@@ -214,8 +255,7 @@ int gpsh_symmetric_resize(struct gpsh_symmetric *region, uint64_t bytes, int nod
                          "%" PRIu64 "M for each PE of the node exceed the %" PRIu64
                          "M of memory that each has; start fewer PEs there, or allocate less",
                          bytes >> 20, limit >> 20);
-    int error = is_huge(region) ? reserve_huge(region->fd, region->bytes, bytes)
-                                : gpsh_memory_file_grow(region->fd, region->at + bytes);
+    int error = set_length(region, bytes);
     if (error && is_huge(region))
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "%" PRIu64 " more pages of %" PRIu64 "M cannot be had (%s); raise "
@@ -262,6 +302,13 @@ int gpsh_symmetric_map(struct gpsh_symmetric *theirs, int pe, char *end)
         (void)gpsh_memory_file_grow(theirs->fd, theirs->bytes);
     theirs->base = mapped + front;
     return 0;
+}
+
+char *gpsh_symmetric_map_all(const struct gpsh_symmetric *own, int n)
+{
+    void *parts = mmap(NULL, (uint64_t)n * own->part, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_NORESERVE, own->fd, 0);
+    return parts == MAP_FAILED ? NULL : parts;
 }
 
 void gpsh_symmetric_unmap(char *base, uint64_t bytes)

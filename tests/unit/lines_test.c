@@ -5,6 +5,7 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lines.h"
@@ -109,4 +110,89 @@ Test(lines, take__of_the_next_round__waits_for_those_and_never_gets_earlier_ones
     tell(0, (struct gpsh_line_message){.word = GPSH_LINE_GIVE, .a = 2}, fd);
     gpsh_lines_read(&lines, count, NULL);
     cr_assert(eq(int, given(1), 2));
+}
+
+// ---- Files of a node ----
+
+static void ask(int pe, int use, int units)
+{
+    tell(pe, (struct gpsh_line_message){.word = GPSH_LINE_SHARE, .a = use, .b = units}, -1);
+    gpsh_lines_read(&lines, count, NULL);
+}
+
+// The file in which a PE has been given its part, for the caller to close; -1: it has been told
+// that there is none; -2: it has not been told anything.
+static int shared(int pe)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct gpsh_line_message answer = {.b = -1};
+    struct iovec part = {.iov_base = &answer, .iov_len = sizeof(answer)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    if (recvmsg(pe_ends[pe], &message, MSG_DONTWAIT) != sizeof(answer))
+        return -2;
+    cr_assert(eq(int, answer.word, GPSH_LINE_SHARED));
+    cr_assert(eq(int, answer.b, pe));
+    const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    int fd = -1;
+    if (c)
+        memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+    return fd;
+}
+
+static struct stat stat_of(int fd)
+{
+    struct stat file = {0};
+    cr_assert(eq(int, fstat(fd, &file), 0));
+    return file;
+}
+
+Test(lines, share__one_size__one_file_with_a_part_for_each_that_cannot_shrink)
+{
+    ask(0, GPSH_SHARE_HEAP, 3);
+    ask(1, GPSH_SHARE_HEAP, 3);
+    int fds[] = {shared(0), shared(1)};
+    struct stat first = stat_of(fds[0]);
+    cr_expect(eq(ulong, stat_of(fds[1]).st_ino, first.st_ino));
+    cr_expect(eq(long, first.st_size, 2 * 3 * GPSH_SHARE_UNIT));
+    cr_expect(lt(int, ftruncate(fds[1], 0), 0));
+    cr_expect(eq(int, lines.lines[0].files[GPSH_SHARE_HEAP].fd, -1), "the launcher keeps nothing");
+    close(fds[0]);
+    close(fds[1]);
+}
+
+Test(lines, share__another_size_or_nonsense__no_part)
+{
+    ask(0, GPSH_SHARE_STATIC, 3);
+    ask(1, GPSH_SHARE_STATIC, 4);
+    close(shared(0));
+    cr_expect(eq(int, shared(1), -1));
+    ask(1, GPSH_SHARES, 3);
+    ask(1, -1, 3);
+    ask(1, GPSH_SHARE_HEAP, 0);
+    ask(1, GPSH_SHARE_HEAP, -7);
+    cr_expect(eq(int, shared(1), -2));
+}
+
+Test(lines, share__asked_again__a_new_file)
+{
+    ask(0, GPSH_SHARE_HEAP, 3);
+    int before = shared(0);
+    ask(0, GPSH_SHARE_HEAP, 3); // the other one has not asked yet: it gets the new one, too
+    ask(1, GPSH_SHARE_HEAP, 3);
+    int fds[] = {shared(0), shared(1)};
+    cr_expect(ne(ulong, stat_of(fds[0]).st_ino, stat_of(before).st_ino));
+    cr_expect(eq(ulong, stat_of(fds[0]).st_ino, stat_of(fds[1]).st_ino));
+    ask(1, GPSH_SHARE_HEAP, 3);
+    int next = shared(1);
+    cr_expect(ne(ulong, stat_of(next).st_ino, stat_of(fds[1]).st_ino));
+    close(before);
+    close(next);
+    close(fds[0]);
+    close(fds[1]);
 }

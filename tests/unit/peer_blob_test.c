@@ -12,7 +12,8 @@ static struct gpsh_peer_blob sample(void)
 {
     struct gpsh_peer_blob blob = {.pe = 3,
                                   .region_bytes = {1 << 20, 4096},
-                                  .heap_at = 2 << 20,
+                                  .region_at = {2 << 20},
+                                  .region_file = {77, 0, 78},
                                   .pid = 77,
                                   .hostname = "node7",
                                   .socket_path = "/tmp/x",
@@ -36,7 +37,9 @@ Test(peer_blob, round_trip__keeps_everything)
     pack_sample(&packed, &bytes);
     cr_assert_eq(gpsh_peer_blob_parse(3, packed, bytes, &out), 0, "%s", gpsh_last_error());
     cr_expect_eq(out.region_bytes[GPSH_HEAP], 1 << 20);
-    cr_expect_eq(out.heap_at, 2 << 20);
+    cr_expect_eq(out.region_at[GPSH_HEAP], 2 << 20);
+    cr_expect_eq(out.region_file[GPSH_HEAP], 77);
+    cr_expect_eq(out.region_file[GPSH_STATIC], 78);
     cr_expect_str_eq(out.hostname, "node7");
     cr_expect_eq(out.pid, 77);
     const struct gpsh_blob_section *verbs = gpsh_peer_blob_find(&out, "verbs");

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "memory/symmetric.h"
@@ -22,6 +23,8 @@ int memfd_create(const char *name, unsigned flags)
     unsigned huge = MFD_HUGETLB | (unsigned)MFD_HUGE_2MB | (unsigned)MFD_HUGE_1GB;
     return (int)syscall(SYS_memfd_create, name, pages_are_small ? flags & ~huge : flags);
 }
+
+static const struct gpsh_bootstrap alone = {.n_pes = 1, .node_n_pes = 1};
 
 // The region as a peer knows it before it is mapped there.
 static struct gpsh_symmetric peer_of(const struct gpsh_symmetric *region)
@@ -36,7 +39,7 @@ static struct gpsh_symmetric peer_of(const struct gpsh_symmetric *region)
 Test(symmetric, create_and_map__share_bytes)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, 0, GPSH_PAGES_AUTO, 1), 0, "%s",
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 0, 0, GPSH_PAGES_AUTO, &alone), 0, "%s",
                  gpsh_last_error());
     struct gpsh_symmetric twin = peer_of(&region);
     cr_assert_eq(gpsh_symmetric_map(&twin, 0, NULL), 0);
@@ -50,22 +53,18 @@ Test(symmetric, create_and_map__share_bytes)
 
 Test(symmetric, larger_than_the_machine__is_refused_with_the_limit)
 {
-    struct gpsh_symmetric region;
-    cr_expect_eq(gpsh_symmetric_create(&region, 16ull << 40, 4096, 0, 0, GPSH_PAGES_AUTO, 1),
-                 GPUSHMEM_ERR_NO_MEMORY);
+    cr_expect_eq(gpsh_symmetric_check(16ull << 40, 4096, 1), GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_HEAP_SIZE"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 40, 4096, 0, 0, GPSH_PAGES_AUTO, 1 << 10),
-                 GPUSHMEM_ERR_NO_MEMORY);
+    cr_expect_eq(gpsh_symmetric_check(1ull << 40, 4096, 1 << 10), GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "there are 1024"), "%s", gpsh_last_error());
-    cr_expect_eq(gpsh_symmetric_create(&region, 1ull << 30, 4096, 0, 0, GPSH_PAGES_AUTO, 1 << 30),
-                 GPUSHMEM_ERR_NO_MEMORY);
+    cr_expect_eq(gpsh_symmetric_check(1ull << 30, 4096, 1 << 30), GPUSHMEM_ERR_NO_MEMORY);
     cr_expect(strstr(gpsh_last_error(), "GPUSHMEM_TEAM_MEMORY"), "%s", gpsh_last_error());
 }
 
 Test(symmetric, giant_pages_that_are_not_there__sentence_names_the_fix)
 {
     struct gpsh_symmetric region;
-    int status = gpsh_symmetric_create(&region, 1 << 20, 4096, 0, 0, GPSH_PAGES_1G, 1);
+    int status = gpsh_symmetric_create(&region, 1 << 20, 0, 0, GPSH_PAGES_1G, &alone);
     if (!status) { // this machine has them
         gpsh_symmetric_destroy(&region);
         return;
@@ -77,7 +76,7 @@ Test(symmetric, giant_pages_that_are_not_there__sentence_names_the_fix)
 Test(symmetric, peer_memory_too_small__is_refused)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 0, 0, GPSH_PAGES_OFF, 1), 0);
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 0, 0, GPSH_PAGES_OFF, &alone), 0);
     struct gpsh_symmetric twin = peer_of(&region);
     twin.bytes = twin.room = 2 << 20;
     cr_expect_eq(gpsh_symmetric_map(&twin, 5, NULL), GPUSHMEM_ERR_PEER_DATA);
@@ -89,8 +88,7 @@ Test(symmetric, peer_memory_too_small__is_refused)
 Test(symmetric, front__is_before_the_region_in_one_mapping)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 4 << 20, 4096, 8 << 20, 5000, GPSH_PAGES_OFF, 1),
-                 0);
+    cr_assert_eq(gpsh_symmetric_create(&region, 4 << 20, 8 << 20, 5000, GPSH_PAGES_OFF, &alone), 0);
     cr_expect_eq(region.front, 8192);
     cr_expect_eq(region.at, 2 << 20);
     cr_expect_eq((uintptr_t)region.base % (4 << 20), 0);
@@ -112,7 +110,7 @@ Test(symmetric, front__is_before_the_region_in_one_mapping)
 Test(symmetric, resize__reaches_mappings_that_are_there)
 {
     struct gpsh_symmetric region;
-    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 4096, 8 << 20, 0, GPSH_PAGES_OFF, 1), 0);
+    cr_assert_eq(gpsh_symmetric_create(&region, 1 << 20, 8 << 20, 0, GPSH_PAGES_OFF, &alone), 0);
     struct gpsh_symmetric twin = peer_of(&region);
     cr_assert_eq(gpsh_symmetric_map(&twin, 0, NULL), 0);
     cr_expect_eq(region.room, 8 << 20);
@@ -136,7 +134,7 @@ Test(symmetric, resize_of_huge_pages__reaches_mappings_and_goes_back)
 {
     struct gpsh_symmetric region;
     pages_are_small = true;
-    cr_assert_eq(gpsh_symmetric_create(&region, 3 << 20, 4096, 17 << 20, 0, GPSH_PAGES_2M, 1), 0,
+    cr_assert_eq(gpsh_symmetric_create(&region, 3 << 20, 17 << 20, 0, GPSH_PAGES_2M, &alone), 0,
                  "%s", gpsh_last_error());
     cr_expect_eq(region.bytes, 4 << 20);
     cr_expect_eq(region.page, 2 << 20);
