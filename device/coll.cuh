@@ -125,6 +125,8 @@ GPSH_DEV_CALL int gpsh_dev_coll_block(const struct gpushmem_dev &dev, struct gps
     if (!gpsh_dev_coll_by_warp(teams.n_pes, size, op))
         return gpsh_dev_coll_group<gpsh_scope_block>(dev, teams, rank, size, op);
     gpsh_dev_group_sync(block);
+    if (gpsh_dev_group_incomplete(block)) // maybe without that warp
+        return gpsh_dev_coll_group<gpsh_scope_block>(dev, teams, rank, size, op);
     if (rank < gpsh_scope_warp::threads)
         status =
             gpsh_dev_coll_group<gpsh_scope_warp>(dev, teams, rank, gpsh_scope_warp::threads, op);

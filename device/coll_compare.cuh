@@ -121,6 +121,10 @@ GPSH_DEV_CALL int gpsh_dev_coll_compare(struct gpsh_dev_coll all, struct gpushme
                                         int status, unsigned grid = 0)
 {
     struct gpsh_dev_coll *c = &all;
+    if (gpsh_dev_group_incomplete(c->group)) { // each that is there refuses the call for all
+        c->group = {0, 1, gpsh_dev_group::thread};
+        status = GPUSHMEM_ERR_INVALID;
+    }
     if (c->group.rank == 0) {
         gpsh_dev_call_fill(*c, op, status, grid);
         gpsh_dev_fence_sys(); // a NIC reads it

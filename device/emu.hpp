@@ -195,6 +195,7 @@ struct gpsh_emu_warp {
     gpsh_emu_barrier barrier;
     uint64_t exchange[warpSize];
     uint32_t meetings[warpSize] = {}; // of each lane, in calls that all lanes make together
+    bool missed = false;              // a lane had left the kernel when others met in such a call
 };
 
 // Memory that a block shares: by its declaration, or, if dynamic, by the block's own address.
@@ -211,6 +212,7 @@ struct gpsh_emu_block {
     gpsh_emu_barrier *grid = nullptr; // of all blocks, if the launch is a collective one
     gpsh_emu_warp *warps = nullptr;
     gpsh_emu_barrier *warpgroups = nullptr; // of four warps each
+    bool missed = false; // a thread was missed in a call that all threads make together
     gpsh_emu_mutex shared_lock;
     gpsh_emu_object *shared = nullptr; // a list
     size_t dynamic_bytes = 0;
@@ -265,8 +267,10 @@ inline bool gpsh_emu_block_meet(bool votes)
     gpsh_emu_barrier &barrier = gpsh_emu_current_block->barrier;
     unsigned threads = blockDim.x * blockDim.y * blockDim.z;
     bool outcome = barrier.wait(votes, true);
-    if (barrier.came_calling < threads)
+    if (barrier.came_calling < threads) {
+        __atomic_store_n(&gpsh_emu_current_block->missed, true, __ATOMIC_RELAXED);
         gpushmem_block_missed(barrier.came_calling, barrier.came, threads);
+    }
     return outcome;
 }
 inline int __syncthreads_or(int predicate)
@@ -289,8 +293,20 @@ inline void __syncwarp(unsigned = 0xffffffffu)
 inline bool gpsh_emu_warp_meet(bool votes)
 {
     gpsh_emu_warp &warp = gpsh_emu_current_warp();
+    unsigned first = gpsh_emu_thread / warpSize * warpSize,
+             left = blockDim.x * blockDim.y * blockDim.z - first;
     warp.meetings[gpsh_emu_thread % warpSize]++;
-    return warp.barrier.wait(votes);
+    bool outcome = warp.barrier.wait(votes);
+    if (warp.barrier.came < left && warp.barrier.came < warpSize)
+        __atomic_store_n(&warp.missed, true, __ATOMIC_RELAXED);
+    return outcome;
+}
+
+// Whether the calling thread's block or warp is known to have met without some of its threads.
+inline bool gpsh_emu_some_missed(void)
+{
+    return __atomic_load_n(&gpsh_emu_current_block->missed, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&gpsh_emu_current_warp().missed, __ATOMIC_RELAXED);
 }
 
 // By the last thread of the warp that leaves.

@@ -45,6 +45,18 @@ GPSH_DEV bool gpsh_dev_group_any(const struct gpsh_dev_group &group, bool mine)
                                                  : mine;
 }
 
+// Some of the group's threads do not take part, which CPU threads know: nothing is moved, or told
+// to other members, by those. After a meeting.
+GPSH_DEV bool gpsh_dev_group_incomplete(const struct gpsh_dev_group &group)
+{
+#if defined(__CUDACC__)
+    (void)group;
+    return false;
+#else
+    return group.scope != gpsh_dev_group::thread && gpsh_emu_some_missed();
+#endif
+}
+
 // Some thread brings a status: that which is nearest to 0.
 GPSH_DEV_CALL int gpsh_dev_group_settle(struct gpsh_dev_group group, int status)
 {

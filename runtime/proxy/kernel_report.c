@@ -254,7 +254,10 @@ static void describe_call(const struct gpushmem_device_fault *fault, char *text,
     char theirs[96], firsts[96];
     int first_pe = (int)fault->bytes;
     if ((uint32_t)fault->cmp >= GPUSHMEM_COLL_CALL_WORDS) {
-        snprintf(text, bytes, ", in a collective: PE %d passes a bad argument", fault->pe);
+        snprintf(text, bytes,
+                 ", in a collective: PE %d passes a bad argument, or calls it by some of its "
+                 "threads only; it says which",
+                 fault->pe);
     } else if (fault->cmp == GPUSHMEM_COLL_CALL_WHAT) {
         print_call(theirs, sizeof theirs, fault->seen);
         print_call(firsts, sizeof firsts, fault->wanted);

@@ -538,6 +538,34 @@ __global__ void sync_or_reduce(struct gpushmem_dev d, int *dest, const int *sour
     EXPECT(counts, !gpushmem_dev_barrier(0));
 }
 
+#if !defined(__CUDACC__)
+__global__ void reduce_by_some(int *dest, const int *source, size_t n, int caller)
+{
+    if (caller < 0 || (int)threadIdx.x == caller)
+        gpushmem_dev_int_sum_reduce_block(GPUSHMEM_TEAM_WORLD, dest, source, n);
+}
+
+// One thread makes a call of the block, on the last PE or on all: each is told, and the team's next
+// operations go on.
+static void test_some_of_a_block(void)
+{
+    char text[96];
+    snprintf(text, sizeof text, "PE %d passes a bad argument, or calls it by some", n_pes - 1);
+    for (int threads : {2, 40, 96})
+        for (int caller : {0, threads - 1})
+            for (int all = 0; all < 2; all++) {
+                const bool alone = all || odd;
+                CHECK_OK(GPUSHMEM_LAUNCH(reduce_by_some, 1, threads, NULL, (int *)to, (int *)from,
+                                         caller ? 500 : 1, alone ? caller : -1));
+                CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_INVALID);
+                CHECK(
+                    strstr(gpushmem_last_error(), alone ? "threads of a block made a call" : text));
+                CHECK_OK(gpushmem_barrier_all());
+            }
+    CHECK(!run_now(call_of(GPUSHMEM_COLL_REDUCE, GPUSHMEM_COLL_SUM, 3), 2));
+}
+#endif
+
 static void test_differ(int *errors)
 {
     const int differs = GPUSHMEM_ERR_ASYMMETRY;
@@ -583,6 +611,9 @@ static void test_differ(int *errors)
     CHECK_OK(gpushmem_launch_wait(NULL));
     CHECK(!run_now(call_of(GPUSHMEM_COLL_COLLECT, sum, odd ? 3 : 0), 0)); // may differ
     CHECK(!run_now(call_of(GPUSHMEM_COLL_REDUCE, sum, 0), 0));
+#if !defined(__CUDACC__)
+    test_some_of_a_block();
+#endif
 }
 
 // ---- A team that two streams use at once ----
