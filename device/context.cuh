@@ -19,22 +19,31 @@ GPSH_DEV bool gpsh_dev_ctx_is_none(const struct gpushmem_dev_ctx &ctx)
     return ctx.number == GPUSHMEM_DEV_CTX_NONE;
 }
 
-GPSH_DEV void gpsh_dev_ctx_refuse(const struct gpushmem_dev &dev, uint32_t number)
+enum {
+    GPSH_DEV_CTX_OPTIONS = GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE | GPUSHMEM_CTX_NOSTORE
+};
+
+GPSH_DEV void gpsh_dev_ctx_refuse(const struct gpushmem_dev &dev,
+                                  const struct gpushmem_dev_ctx &ctx)
 {
+    const bool filled = !(ctx.options & ~GPSH_DEV_CTX_OPTIONS);
     gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
                     GPUSHMEM_ERR_INVALID, -1, nullptr, 0,
-                    {GPUSHMEM_FAULT_CONTEXT, 0, dev.n_contexts, number});
+                    {GPUSHMEM_FAULT_CONTEXT, !filled, dev.n_contexts, ctx.number});
 }
 
-// GPUSHMEM_DEVICE_CHECKS: refuses a context that does not exist (any more).
+// GPUSHMEM_DEVICE_CHECKS: refuses a context that does not exist (any more). Options that there are
+// not tell one that was never filled in from the default context.
 GPSH_DEV bool gpsh_dev_check_ctx(const struct gpushmem_dev &dev, const struct gpushmem_dev_ctx &ctx)
 {
 #if GPSH_DEV_CHECKS
     const uint32_t number = ctx.number;
-    if (!number || (number <= dev.n_contexts && ctx.tag &&
-                    gpsh_dev_load32_relaxed_gpu(&dev.contexts[number - 1].tag) == ctx.tag))
+    const bool filled = !(ctx.options & ~GPSH_DEV_CTX_OPTIONS);
+    if (filled &&
+        (!number || (number <= dev.n_contexts && ctx.tag &&
+                     gpsh_dev_load32_relaxed_gpu(&dev.contexts[number - 1].tag) == ctx.tag)))
         return true;
-    gpsh_dev_ctx_refuse(dev, number);
+    gpsh_dev_ctx_refuse(dev, ctx);
     return false;
 #else
     return true;
@@ -115,9 +124,9 @@ GPSH_DEV void gpsh_dev_ctx_pe_quiet(const struct gpushmem_dev &dev,
 GPSH_DEV_CALL struct gpushmem_dev_ctx gpsh_dev_ctx_claim(const struct gpushmem_dev &dev, int team,
                                                          long options)
 {
-    const long known = GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE | GPUSHMEM_CTX_NOSTORE;
     const int bad = GPUSHMEM_ERR_INVALID;
-    if (options & ~known || (team != GPUSHMEM_TEAM_WORLD && !gpsh_dev_ctx_team(dev, team)))
+    if (options & ~(long)GPSH_DEV_CTX_OPTIONS ||
+        (team != GPUSHMEM_TEAM_WORLD && !gpsh_dev_ctx_team(dev, team)))
         return {GPUSHMEM_DEV_CTX_NONE, (uint32_t)bad, 0, 0};
     struct gpushmem_dev_ctx ctx = {0, 0, (uint32_t)options, team};
     if (dev.flags & GPUSHMEM_DEV_ALL_DIRECT)
@@ -149,7 +158,7 @@ GPSH_DEV_CALL void gpsh_dev_ctx_free(const struct gpushmem_dev &dev, struct gpus
         return;
     if (!exists || gpsh_dev_atomic<uint32_t>(&dev.contexts[index].tag, GPUSHMEM_AMO_CSWAP, 0,
                                              ctx.tag) != ctx.tag)
-        return gpsh_dev_ctx_refuse(dev, ctx.number);
+        return gpsh_dev_ctx_refuse(dev, ctx);
     struct gpushmem_command c =
         gpsh_dev_command(GPUSHMEM_CMD_CONTEXT_FREE, -1, nullptr, nullptr, 0);
     c.operand = ctx.tag;

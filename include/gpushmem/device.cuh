@@ -191,7 +191,9 @@
 // with a context before its arguments as gpushmem_dev_ctx_NAME; without the type in the name the
 // context goes first as well: gpushmem_dev_put(ctx, dest, source, nelems, pe).
 //   create     of options (enum gpushmem_ctx_option, or-ed) makes *ctx, one place for all threads
-//              of the scope. Returns 0, or a negative status with the invalid context:
+//              of the scope: for a warp or block in shared memory,
+//              GPUSHMEM_SHARED(gpushmem_dev_ctx, ctx, 1), and never a variable of each thread.
+//              Returns 0, or a negative status with the invalid context:
 //              GPUSHMEM_ERR_INVALID, unknown options; others: the proxy did not answer. Up to
 //              GPUSHMEM_CONTEXTS contexts of host and kernels together have a ring and queues of
 //              their own at a time; further ones share those of the default context, which the

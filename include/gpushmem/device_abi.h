@@ -42,7 +42,8 @@ enum gpushmem_fault_word {
     GPUSHMEM_FAULT_NO_WORD = 0, // not about one word
     GPUSHMEM_FAULT_UNSIGNED = 1,
     GPUSHMEM_FAULT_SIGNED = 2,
-    // no word, but a context: `seen` is its number, `wanted` how many there are
+    // no word, but a context: `seen` is its number, `wanted` how many there are; `cmp` is not 0 if
+    // its other fields are not those of a context
     GPUSHMEM_FAULT_CONTEXT = 3,
     GPUSHMEM_FAULT_GRID = 4, // no word: a grid cannot meet, for the way in which it was launched
     // no word: members of a team call differently. `pe` passes `seen`, PE `bytes` passes `wanted`;

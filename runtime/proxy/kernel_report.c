@@ -270,10 +270,28 @@ static void describe_call(const struct gpushmem_device_fault *fault, char *text,
     }
 }
 
+// What a context holds that nobody has made.
+static void describe_no_context(char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             ", in a call on a context that was never filled in, at least for this thread: the "
+             "_warp and _block forms of gpushmem_dev_ctx_create fill in one place for all threads, "
+             "so keep it in shared memory (GPUSHMEM_SHARED)");
+}
+
+// Whether the number could be one of this job's teams.
+static bool is_team_number(gpushmem_team_t handle)
+{
+    return handle >= 0 && handle < 1 << GPUSHMEM_TEAM_CHANNEL_SHIFT &&
+           (handle & GPUSHMEM_TEAM_SLOT_MASK) < (int)gpsh_settings()->teams;
+}
+
 static void describe_rank(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
     const struct gpsh_team_name name = gpsh_team_name((gpushmem_team_t)fault->seen);
-    if (fault->wanted)
+    if (!fault->wanted && !is_team_number((gpushmem_team_t)fault->seen))
+        describe_no_context(text, bytes);
+    else if (fault->wanted)
         snprintf(text, bytes,
                  ", towards rank %d in a call on a context of %s, whose ranks are 0 to %" PRIu64,
                  fault->pe, name.text, fault->wanted - 1);
@@ -321,6 +339,8 @@ static void describe_context(const struct gpushmem_device_fault *fault, char *te
         snprintf(text, bytes,
                  ", in a call on GPUSHMEM_DEV_CTX_INVALID: the context was not created, or that "
                  "has failed");
+    else if (fault->cmp || fault->seen > fault->wanted)
+        describe_no_context(text, bytes);
     else
         snprintf(text, bytes,
                  ", context number %" PRIu64 " of %" PRIu64
