@@ -11,8 +11,10 @@ function(gpushmem_add_kernel_program name)
     endif()
   endforeach()
   target_link_libraries(${name} PRIVATE gpushmem::gpushmem_device $<TARGET_NAME_IF_EXISTS:gpushmem_flags>)
-  if(COMMAND gpushmem_built_once) # in gpushmem's own build
+  if(COMMAND gpushmem_built_once) # in gpushmem's own build, whose precompiled headers are without the macro
     gpushmem_built_once(${name} ${ARGN})
+  else()
+    target_compile_definitions(${name} PRIVATE GPUSHMEM_EMULATION) # nvshmem.h asks for it
   endif()
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   if(CUDA IN_LIST languages)
