@@ -88,7 +88,8 @@ NVSHMEM_HOME=$work/site/nvidia/nvshmem
 mkdir -p "$work/site/nvidia"
 ln -s "$work/prefix" "$NVSHMEM_HOME"
 "$cmake" -S "$here/consumer_nvshmem" -B "$work/consumer_nvshmem" -DNVSHMEM_ROOT="$NVSHMEM_HOME" \
-    -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" >"$work/log" 2>&1 && "$cmake" --build "$work/consumer_nvshmem" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" >"$work/log" 2>&1 &&
+        "$cmake" --build "$work/consumer_nvshmem" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 object=$(find "$work/consumer_nvshmem" -name ring.c.o)
 "$cc" "$object" -o "$work/nv_home" -L"$NVSHMEM_HOME/$libdir" -lnvshmem
 "$cc" "$object" "$NVSHMEM_HOME/$libdir/libnvshmem.a" -o "$work/nv_archive"
@@ -96,7 +97,7 @@ object=$(find "$work/consumer_nvshmem" -name ring.c.o)
 "$cc" "$object" -o "$work/nv_both" -L"$NVSHMEM_HOME/$libdir" -lnvshmem_host -lnvshmem_device
 # shellcheck disable=SC2046
 "$cc" -O0 $(pkg-config --cflags nvshmem) "$here/consumer_nvshmem/ring.c" -o "$work/nv_by_pc" $(pkg-config --libs nvshmem)
-for program in consumer_nvshmem/by_both consumer_nvshmem/by_parts consumer_nvshmem/kernel_on_threads nv_home nv_archive nv_twice nv_both nv_by_pc; do
+for program in consumer_nvshmem/{by_both,by_parts,kernel_on_threads} nv_home nv_archive nv_twice nv_both nv_by_pc; do
     run "$work/$program"
 done
 # Without the library the program that has the archive says what to do; NVSHMEM_HOME alone finds it.
