@@ -121,6 +121,7 @@ GPSH_DEV void gpsh_dev_put_signal(const struct gpushmem_dev &dev, const struct g
     if (!bytes)
         to = signal; // no data: any address is legal then
     if (!gpsh_dev_check_signal_op(dev, op) || !gpsh_dev_check(dev, to, bytes, pe) ||
+        (bytes && !gpsh_dev_check_local(dev, from, pe, true)) ||
         !gpsh_dev_check_word(dev, signal, sizeof *signal, pe))
         return Scope::sync();
     Scope::sync();

@@ -379,9 +379,9 @@ inline int gpsh_emu_tell_fault(char *text, size_t bytes, const void *address)
     return gpsh_emu_current_block
                ? snprintf(text, bytes,
                           "gpushmem: a kernel's thread (block (%u,%u,%u), thread (%u,%u,%u)) "
-                          "touched address %p, which is no memory that it may use\n",
+                          "touched address %#zx%s, which is no memory that it may use\n",
                           blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z,
-                          address)
+                          (size_t)address, address ? "" : " (NULL)")
                : 0;
 }
 

@@ -29,8 +29,9 @@ template <class Scope, class Way>
 GPSH_DEV void gpsh_dev_move(const struct gpushmem_dev &dev, const struct gpushmem_dev &via,
                             void *to, const void *from, size_t bytes, int pe, bool blocking)
 {
-    const void *remote = Way::is_put ? to : from;
-    if (!bytes || !gpsh_dev_check(dev, remote, bytes, pe))
+    const void *remote = Way::is_put ? to : from, *local = Way::is_put ? from : to;
+    if (!bytes || !gpsh_dev_check(dev, remote, bytes, pe) ||
+        !gpsh_dev_check_local(dev, local, pe, Way::is_put))
         return Scope::sync();
     Scope::sync();
     if (uint64_t away = gpsh_dev_away(dev, pe)) {
@@ -51,8 +52,11 @@ GPSH_DEV void gpsh_dev_move_strided(const struct gpushmem_dev &dev, const struct
                                     ptrdiff_t from_stride, size_t n, size_t size, int pe)
 {
     const void *remote = Way::is_put ? to : from, *local = Way::is_put ? from : to;
-    const ptrdiff_t stride = Way::is_put ? to_stride : from_stride;
-    if (!n || !gpsh_dev_check(dev, remote, gpsh_dev_span(n, stride, size), pe))
+    const ptrdiff_t stride = Way::is_put ? to_stride : from_stride,
+                    local_stride = Way::is_put ? from_stride : to_stride;
+    if (!n || !gpsh_dev_check_strides(dev, stride, local_stride, pe) ||
+        !gpsh_dev_check(dev, remote, gpsh_dev_span(n, stride, size), pe) ||
+        !gpsh_dev_check_local(dev, local, pe, Way::is_put))
         return Scope::sync();
     Scope::sync();
     if (uint64_t away = gpsh_dev_away(dev, pe)) {

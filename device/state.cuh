@@ -227,6 +227,37 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
     return true;
 }
 
+// The same for the calling thread's side of a put or get that is not empty.
+GPSH_DEV bool gpsh_dev_check_local(const struct gpushmem_dev &dev, const void *local, int pe,
+                                   bool is_put)
+{
+#if GPSH_DEV_CHECKS
+    if (!local)
+        gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                        GPUSHMEM_ERR_INVALID, pe, nullptr, 0,
+                        {GPUSHMEM_FAULT_LOCAL, 0, !is_put, 0});
+    return local != nullptr;
+#else
+    return true;
+#endif
+}
+
+// The same for strides, in elements.
+GPSH_DEV bool gpsh_dev_check_strides(const struct gpushmem_dev &dev, ptrdiff_t there,
+                                     ptrdiff_t here, int pe)
+{
+#if GPSH_DEV_CHECKS
+    const bool good = there > 0 && here > 0;
+    if (!good)
+        gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                        GPUSHMEM_ERR_INVALID, pe, nullptr, 0,
+                        {GPUSHMEM_FAULT_STRIDE, 0, (uint64_t)here, (uint64_t)there});
+    return good;
+#else
+    return true;
+#endif
+}
+
 // The same for a word of `width` bytes that atomics and signals change.
 GPSH_DEV bool gpsh_dev_check_word(const struct gpushmem_dev &dev, const void *address,
                                   uint64_t width, int pe)

@@ -60,6 +60,10 @@ enum gpushmem_fault_word {
     GPUSHMEM_FAULT_BUSY = 9, // no word: another operation of the same sequence is under way
     // no word: `seen` is no signal operation or, if `wanted`, no comparison
     GPUSHMEM_FAULT_OPERATOR = 10,
+    // no word: strides below 1, `seen` at the PE and `wanted` here
+    GPUSHMEM_FAULT_STRIDE = 11,
+    GPUSHMEM_FAULT_LOCAL =
+        12, // no word: the source of a put or, if `wanted`, dest of a get is NULL
 };
 
 struct gpushmem_device_fault {

@@ -509,7 +509,8 @@ static bool is_mute(int status, uint32_t word)
            status == GPUSHMEM_ERR_ALIGNMENT || status == GPUSHMEM_ERR_UNREACHABLE ||
            status == GPUSHMEM_ERR_TRANSPORT ||
            (status && (word == GPUSHMEM_FAULT_OPERATOR || word == GPUSHMEM_FAULT_CONTEXT ||
-                       word == GPUSHMEM_FAULT_RANK));
+                       word == GPUSHMEM_FAULT_RANK || word == GPUSHMEM_FAULT_STRIDE ||
+                       word == GPUSHMEM_FAULT_LOCAL));
 }
 
 // The thread's sentence is of take_fault. A program that looks at no status hears of it so.

@@ -377,6 +377,18 @@ static void describe_operator(const struct gpushmem_device_fault *fault, char *t
                  (int64_t)fault->seen, GPUSHMEM_SIGNAL_SET, GPUSHMEM_SIGNAL_ADD);
 }
 
+static void describe_move(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    if (fault->word == GPUSHMEM_FAULT_STRIDE)
+        snprintf(text, bytes,
+                 ": strides are %" PRId64 " there and %" PRId64
+                 " here; they count elements and start at 1",
+                 (int64_t)fault->seen, (int64_t)fault->wanted);
+    else
+        snprintf(text, bytes, ", in a %s that is not empty: its %s is NULL",
+                 fault->wanted ? "get" : "put", fault->wanted ? "dest" : "source");
+}
+
 bool gpsh_kernel_explained(const struct gpushmem_device_fault *fault)
 {
     return fault->word >= GPUSHMEM_FAULT_CONTEXT || fault->status == GPUSHMEM_ERR_PE ||
@@ -403,6 +415,8 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
         snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d", fault->pe);
     if (fault->word == GPUSHMEM_FAULT_CONTEXT)
         describe_context(fault, text + strlen(text), bytes - strlen(text));
+    if (fault->word == GPUSHMEM_FAULT_STRIDE || fault->word == GPUSHMEM_FAULT_LOCAL)
+        describe_move(fault, text + strlen(text), bytes - strlen(text));
     if (fault->word == GPUSHMEM_FAULT_OPERATOR)
         describe_operator(fault, text + strlen(text), bytes - strlen(text));
     if (fault->word == GPUSHMEM_FAULT_GRID)

@@ -114,6 +114,15 @@ static int bad_range(const struct gpsh_proxy_ring *ring, const struct gpushmem_c
                      (unsigned long long)gpsh_proxy_heap_bytes(env));
 }
 
+static int bad_strides(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c)
+{
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "a kernel's operation (ring %u, command %llu): strides are %lld at PE %d and "
+                     "%lld here; they count elements and start at 1",
+                     ring->shared.number, (unsigned long long)ring->parsed,
+                     (long long)remote_stride(c), c->pe, (long long)local_stride(c));
+}
+
 static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c,
                      uint64_t bytes)
 {
@@ -147,6 +156,8 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
         c->opcode == GPUSHMEM_CMD_NIC_QUEUE)
         return 0;
     bool strided = is_strided(c);
+    if (strided && c->bytes && ((int64_t)c->operand < 1 || (int64_t)c->compare < 1))
+        return bad_strides(ring, c);
     uint64_t remote_bytes = strided ? strided_span(c->bytes, remote_stride(c), c->extra) : c->bytes;
     uint64_t local_bytes = strided ? strided_span(c->bytes, local_stride(c), c->extra) : c->bytes;
     if (!gpsh_in_heap(env, c->remote, remote_bytes))

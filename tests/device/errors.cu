@@ -81,6 +81,35 @@ __global__ void beyond_the_program(uint64_t *end, int way, uint64_t *result)
 }
 enum { BEYOND = 6 };
 
+// Strides, and a NULL on this PE's side.
+__global__ void bad_move(uint64_t *words, int way)
+{
+    int me = gpushmem_dev_my_pe();
+    switch (way) {
+    case 0: gpushmem_dev_uint64_iput(words, words + 1, -1, 1, 2, me); break;
+    case 1: gpushmem_dev_iget64_block(words, words + 1, 0, 1, 2, me); break;
+    case 2: gpushmem_dev_uint64_put(words, nullptr, 1, me); break;
+    case 3: gpushmem_dev_uint64_get_nbi(nullptr, words, 1, me); break;
+    case 4: gpushmem_dev_uint64_iput(words, nullptr, 1, 1, 1, me); break;
+    default: gpushmem_dev_uint64_put_signal(words, nullptr, 1, words, 1, GPUSHMEM_SIGNAL_SET, me);
+    }
+}
+
+static void test_moves(uint64_t *words)
+{
+    const char *const wants[] = {": strides are -1 there and 1 here; they count elements",
+                                 ": strides are 1 there and 0 here; they count elements",
+                                 "in a put that is not empty: its source is NULL",
+                                 "in a get that is not empty: its dest is NULL",
+                                 "in a put that is not empty: its source is NULL",
+                                 "in a put that is not empty: its source is NULL"};
+    for (int way = 0; way < (int)(sizeof wants / sizeof wants[0]); way++) {
+        CHECK_OK(GPUSHMEM_LAUNCH(bad_move, 1, 1, NULL, words, way));
+        EXPECT_ERROR(GPUSHMEM_ERR_INVALID, wants[way]);
+    }
+    CHECK(check_read(words) == 0);
+}
+
 // What is no signal operation and no comparison, as a constant and as an argument.
 __global__ void no_operator(uint64_t *words, int way, int bad, uint64_t *result)
 {
@@ -318,6 +347,7 @@ int main(int argc, char **)
     log_end();
 
     test_operators(word, result);
+    test_moves(word);
     int *status = (int *)gpushmem_calloc(1, sizeof *status);
     if (n == 1) { // with more PEs the limit is one for each other's way into init as well: long
         CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word, status));

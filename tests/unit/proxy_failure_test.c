@@ -156,6 +156,17 @@ static void expect_bad_arguments_refused(void)
         step();
         cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_ADDRESS, "row %zu", i);
     }
+    for (int stride = -1; stride <= 0; stride++) {
+        push(0, (struct gpushmem_command){.opcode = GPUSHMEM_CMD_IPUT,
+                                          .local = (uintptr_t)local,
+                                          .remote = (uintptr_t)heap,
+                                          .bytes = 2,
+                                          .operand = (uint64_t)stride,
+                                          .compare = 1,
+                                          .extra = 8});
+        step();
+        cr_expect_eq(gpsh_proxy_take_error(proxy), GPUSHMEM_ERR_INVALID, "stride %d", stride);
+    }
     push(0, (struct gpushmem_command){
                 .opcode = GPUSHMEM_CMD_AMO, .remote = (uintptr_t)heap + 4, .bytes = 8});
     step();
