@@ -16,7 +16,7 @@ GPSH_DEV struct gpsh_dev_answer gpsh_dev_nic_fetch_into(const struct gpushmem_de
                                                         const struct gpsh_dev_wqe &what, int key_at,
                                                         uint32_t bytes, struct gpsh_dev_claim claim)
 {
-    uint64_t *landing = &dev.replies[claim.slot].low;
+    uint64_t *landing = q->landing ? q->landing + claim.slot : &dev.replies[claim.slot].low;
     struct gpsh_dev_answer answer = {0, GPUSHMEM_ERR_TRANSPORT, true};
     const uint64_t key = gpsh_dev_nic_pair(bytes, q->answers_lkey),
                    to = gpsh_dev_big64((uint64_t)(uintptr_t)landing);

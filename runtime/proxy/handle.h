@@ -5,11 +5,13 @@
 
 #include "gpushmem/device_abi.h"
 #include "memory/team_scratch.h"
+#include "transport/transport.h"
 
 _Static_assert(sizeof(struct gpushmem_dev_sync) <= GPSH_DEVICE_SYNC_BYTES, "the words fit");
 
 // What a handle refers to beside rings and heap: a piece of host memory, and one of device memory.
 enum { GPSH_REPLIES_LOG2 = 12 };
+_Static_assert(GPSH_KERNEL_ANSWERS == 1 << GPSH_REPLIES_LOG2, "each reply has its word");
 struct gpsh_handle_host {
     struct gpushmem_device_control control;
     struct gpushmem_device_fault faults[GPUSHMEM_FAULTS];

@@ -82,6 +82,10 @@ struct gpsh_queue_ops {
 };
 extern const struct gpsh_queue_ops gpsh_host_queue_ops; // the same on host memory, by the processor
 
+// Words that kernels may have under way to be fetched, of all queues, and a line for those that
+// nobody wants.
+enum { GPSH_KERNEL_ANSWERS = 4096, GPSH_KERNEL_SCRAP = 8 };
+
 // A queue pair that kernels post to by themselves, in mlx5's layouts (infiniband/mlx5dv.h). The
 // addresses are this process's; the memory stays until the transport closes.
 struct gpsh_kernel_queue {
@@ -91,6 +95,9 @@ struct gpsh_kernel_queue {
     uint32_t depth;                    // requests that may be under way
     uint32_t qpn, lkey, rkey;          // keys of the heaps, here and there
     uint32_t answers_lkey;
+    // [GPSH_KERNEL_ANSWERS + GPSH_KERNEL_SCRAP] where fetched words land; NULL: in the memory of
+    // kernel_queue. Behind the same bus as the completion that tells of them.
+    uint64_t *answers;
     uint64_t remote_base; // address of the heap there
     uint64_t heap_bytes;  // that the keys are for
     uint32_t most;        // bytes of one request

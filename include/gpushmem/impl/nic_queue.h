@@ -60,7 +60,9 @@ struct gpushmem_nic_queue {
     uint8_t reserved0;
     int32_t pe;
     uint32_t flags; // enum gpushmem_nic_flag
-    uint32_t reserved1[4];
+    // [replies] where fetched words land, each in the place of its reply; NULL: in the reply itself
+    uint64_t *landing;
+    uint32_t reserved1[2];
 
     // ---- looked at with each post ----
     uint32_t state; // enum gpushmem_nic_state

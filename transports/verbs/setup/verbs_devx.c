@@ -29,6 +29,7 @@ enum {
     NO_RECEIVES = 3, // rq_type: a receive queue of size 0
     MIGRATED = 3,
     NO_INDEX = 0xffffff,
+    ANSWERS = GPSH_KERNEL_ANSWERS + GPSH_KERNEL_SCRAP,
 };
 
 enum {
@@ -157,6 +158,12 @@ static void note(struct verbs_near *near, const char *format, ...)
     va_end(arguments);
 }
 
+// Behind the queues.
+static size_t answers_offset(const struct verbs_near *near)
+{
+    return near->n_slots * near->slot_bytes;
+}
+
 static bool take_memory(struct gpsh_verbs *verbs)
 {
     struct verbs_near *near = &verbs->near;
@@ -164,8 +171,8 @@ static bool take_memory(struct gpsh_verbs *verbs)
     near->slot_bytes = records_offset(verbs) + PAGE;
     near->n_slots = MOST_BYTES / near->slot_bytes < wanted ? MOST_BYTES / near->slot_bytes : wanted;
     near->taken = calloc(near->n_slots, sizeof *near->taken);
-    if (near->taken &&
-        !verbs->env.kernel_memory(verbs->env.arg, near->n_slots * near->slot_bytes, &near->memory))
+    size_t bytes = answers_offset(near) + ANSWERS * sizeof(uint64_t);
+    if (near->taken && !verbs->env.kernel_memory(verbs->env.arg, bytes, &near->memory))
         return true;
     note(near, "%s", near->taken ? gpsh_last_error() : "no memory");
     gpsh_clear_error();
@@ -193,6 +200,19 @@ static bool register_memory(struct gpsh_verbs *verbs, struct verbs_rail *rail)
     return rail->umem;
 }
 
+// A completion in GPU memory says nothing of words that the NIC has written to host memory, which
+// go another way: they land beside it.
+static bool register_answers(struct gpsh_verbs *verbs, struct verbs_rail *rail)
+{
+    rail->answers =
+        gpsh_verbs_register(verbs, rail, &verbs->near.memory, IBV_ACCESS_LOCAL_WRITE, NULL);
+    if (rail->answers)
+        return true;
+    note(&verbs->near, "%s", gpsh_last_error());
+    gpsh_clear_error();
+    return false;
+}
+
 static bool prepare(struct gpsh_verbs *verbs, struct verbs_rail *rail)
 {
     struct mlx5dv_pd pd = {0};
@@ -203,7 +223,7 @@ static bool prepare(struct gpsh_verbs *verbs, struct verbs_rail *rail)
     rail->pdn = pd.pdn;
     if (error)
         note(&verbs->near, "%s has no devx for this process (%s)", rail->name, strerror(error));
-    return !error && register_memory(verbs, rail);
+    return !error && register_memory(verbs, rail) && register_answers(verbs, rail);
 }
 
 static bool is_wanted(struct gpsh_verbs *verbs)
@@ -247,8 +267,11 @@ void gpsh_verbs_near_open(struct gpsh_verbs *verbs)
 void gpsh_verbs_near_close(struct gpsh_verbs *verbs)
 {
     for (int i = 0; i < verbs->n_rails; i++) {
+        if (verbs->rails[i].answers)
+            ibv_dereg_mr(verbs->rails[i].answers);
         if (verbs->rails[i].umem)
             mlx5.umem_dereg(verbs->rails[i].umem);
+        verbs->rails[i].answers = NULL;
         verbs->rails[i].umem = NULL;
     }
     if (verbs->near.memory.base)
@@ -408,6 +431,8 @@ void gpsh_verbs_devx_show(const struct verbs_lane *lane, struct gpsh_kernel_queu
     out->entries = out->depth = verbs->kernel_depth;
     out->cqes = cqes_of(verbs);
     out->cqe_bytes = BLOCK;
+    out->answers = (uint64_t *)(void *)(verbs->near.memory.base + answers_offset(&verbs->near));
+    out->answers_lkey = verbs->rails[lane->rail].answers->lkey;
     out->near_gpu = verbs->near.memory.kind == GPSH_MEMORY_DEVICE;
 }
 

@@ -81,8 +81,9 @@ static const char *fill(const struct verbs_flow *flow, struct gpsh_kernel_queue 
         gpsh_verbs_devx_show(lane, out);
     else if (!why && !find_queues(lane, out))
         why = "mlx5's library shows no queues that kernels could use";
-    if (!why && !gpsh_verbs_buffer_lkey(verbs, answers, flow->channel->answers_bytes, 0,
-                                        &out->answers_lkey))
+    if (!why && !out->answers &&
+        !gpsh_verbs_buffer_lkey(verbs, answers, flow->channel->answers_bytes, 0,
+                                &out->answers_lkey))
         why = "the memory for answers is not registered";
     return why;
 }

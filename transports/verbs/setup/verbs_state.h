@@ -102,6 +102,7 @@ struct verbs_rail {
     bool in_order;       // writes that arrive here are placed in the order of their queue pair
     uint32_t max_inline; // what a QP of ours got at init, and each gets
     struct mlx5dv_devx_umem *umem; // verbs_near.memory as the NIC knows it, or NULL
+    struct ibv_mr *answers;        // the same, where fetched words land
     uint32_t pdn, eqn;             // numbers in commands to its firmware
 };
 
