@@ -20,6 +20,9 @@ int gpsh_cli_gpus(void);
 // The table of `gpushmem info --collectives`. The program's exit status.
 int gpsh_cli_print_collectives(void);
 
+// The table of `gpushmem info --providers`. The program's exit status.
+int gpsh_cli_print_providers(void);
+
 // Prints what a compiler needs to compile and to link, as pkg-config does. 0, or 1 after a
 // sentence: this program is not installed beside headers and library.
 int gpsh_cli_print_flags(bool compile, bool link);

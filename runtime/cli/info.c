@@ -261,8 +261,8 @@ static int print_compat(void)
 
 int gpsh_cmd_info(int argc, char **argv)
 {
-    bool peers = false, markdown = false, collectives = false, compat = false, json = false,
-         file = false, all = false, cflags = false, libs = false;
+    bool peers = false, markdown = false, collectives = false, providers = false, compat = false,
+         json = false, file = false, all = false, cflags = false, libs = false;
     unsigned whose = GPSH_FOR_GPUSHMEM;
     const struct gpsh_option options[] = {
         {0, "as", GPSH_INFO_FOR_WORDS,
@@ -278,6 +278,9 @@ int gpsh_cmd_info(int argc, char **argv)
         {0, "collectives", NULL,
          "how collectives of streams are carried out, by operation, bytes and team",
          .flag = &collectives},
+        {0, "providers", NULL,
+         "which of libfabric's providers this host has, and what the transport ofi makes of them",
+         .flag = &providers},
         {0, "compat", NULL, "what becomes of NVSHMEM's and OpenSHMEM's environment variables",
          .flag = &compat},
         {0, "json", NULL,
@@ -296,7 +299,8 @@ int gpsh_cmd_info(int argc, char **argv)
     };
     const struct gpsh_command_line line = {
         "gpushmem info",
-        "[--as WHOSE] [--long | --json] | --peers [--json] | --collectives | --compat | "
+        "[--as WHOSE] [--long | --json] | --peers [--json] | --collectives | --providers | "
+        "--compat | "
         "[--cflags] [--libs] | --settings-file\n"
         "Prints version, build, transports, devices, and the settings with their values and where "
         "those come from.",
@@ -304,9 +308,9 @@ int gpsh_cmd_info(int argc, char **argv)
     int status, operand = gpsh_options_parse(&line, argc, argv, &status);
     if (operand < 0)
         return status;
-    if (operand < argc ||
-        peers + markdown + collectives + compat + file + all + (cflags || libs) + (json && !peers) >
-            1) {
+    if (operand < argc || peers + markdown + collectives + providers + compat + file + all +
+                                  (cflags || libs) + (json && !peers) >
+                              1) {
         gpsh_options_complain(&line, "'%s' is one argument too many; see gpushmem info --help",
                               argv[argc - 1]);
         return GPSH_OPTIONS_EXIT_USAGE;
@@ -317,6 +321,8 @@ int gpsh_cmd_info(int argc, char **argv)
         return gpsh_cli_print_peers(json);
     if (collectives)
         return gpsh_cli_print_collectives();
+    if (providers)
+        return gpsh_cli_print_providers();
     if (compat)
         return print_compat();
     if (json)

@@ -314,6 +314,9 @@ enum gpsh_transport_cap {
     GPSH_CAP_MAPPED = 4,
 };
 
+// A row of what survey_all finds, cells between '|'.
+typedef void gpsh_survey_row(void *arg, const char *cells);
+
 struct gpsh_transport_ops {
     const char *name;
     unsigned caps;
@@ -321,6 +324,10 @@ struct gpsh_transport_ops {
     // What this machine has for it, in a line, and nothing is opened: 0, or GPUSHMEM_ERR_TRANSPORT
     // with a sentence about what is missing. It may start threads. NULL: it cannot tell.
     int (*survey)(const struct gpsh_settings *settings, char *line, size_t bytes);
+    // The same of every provider that it could use, a row each: its name; how operations get on
+    // while the target computes, who executes atomics, what order messages keep, how GPU memory is
+    // moved; or why it is not taken. 0, or GPUSHMEM_ERR_TRANSPORT. NULL: it has no providers.
+    int (*survey_all)(const struct gpsh_settings *settings, gpsh_survey_row *row, void *arg);
     // Acquires devices and registers the heap. GPUSHMEM_ERR_TRANSPORT with a sentence if this
     // machine cannot.
     int (*open)(const struct gpsh_transport_env *env, struct gpsh_transport **out);

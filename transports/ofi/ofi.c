@@ -16,6 +16,7 @@
 #include "transports/ofi/ofi_memory.h"
 #include "transports/ofi/ofi_peers.h"
 #include "transports/ofi/ofi_state.h"
+#include "transports/ofi/ofi_survey.h"
 #include "transports/ofi/ofi_wire.h"
 
 // So long close waits for replies to leave.
@@ -284,6 +285,7 @@ const struct gpsh_transport_ops gpsh_ofi_ops = {
     .name = "ofi",
     .caps = GPSH_CAP_REMOTE_NODE | GPSH_CAP_NIC_ATOMICS,
     .survey = gpsh_ofi_survey,
+    .survey_all = gpsh_ofi_survey_all,
     .open = ofi_open,
     .close = ofi_close,
     .serve_atomics = ofi_serve_atomics,

@@ -78,7 +78,7 @@ int gpsh_ofi_error(const struct gpsh_ofi *ofi, const char *what, int64_t error)
                      ofi->library->strerror((int)-error), provider);
 }
 
-static bool is_loopback(const struct fi_info *info)
+bool gpsh_ofi_is_loopback(const struct fi_info *info)
 {
     const struct sockaddr *address = info->src_addr;
     if (!address || (info->addr_format != FI_SOCKADDR_IN && info->addr_format != FI_SOCKADDR_IN6))
@@ -100,7 +100,7 @@ static bool is_link_local(const struct fi_info *info)
 // Of several with the same boot, network namespaces have loopback devices of their own.
 uint64_t gpsh_ofi_machine(const struct gpsh_ofi *ofi)
 {
-    if (!is_loopback(ofi->info))
+    if (!gpsh_ofi_is_loopback(ofi->info))
         return 0;
     char boot[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -140,20 +140,64 @@ const char *gpsh_ofi_format_name(uint32_t format)
     return format == FI_SOCKADDR_IN ? "IPv4" : format == FI_SOCKADDR_IN6 ? "IPv6" : "of a provider";
 }
 
-static struct fi_info *hints_for(struct gpsh_ofi *ofi, uint64_t caps, enum fi_threading threading)
+// ------------------------------------------------------------------------------------------
+// what is asked of a provider: it is not taken without
+
+static void want_kinds(struct fi_info *hints)
 {
-    const struct gpsh_settings *settings = ofi->env.settings;
+    hints->caps |= FI_MSG | FI_RMA;
+}
+
+static void want_hosts(struct fi_info *hints)
+{
+    hints->caps |= FI_REMOTE_COMM;
+}
+
+static void want_delivery(struct fi_info *hints)
+{
+    hints->tx_attr->op_flags |= FI_DELIVERY_COMPLETE;
+}
+
+static void want_room(struct fi_info *hints)
+{
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+}
+
+static void want_threads(struct fi_info *hints)
+{
+    hints->domain_attr->threading = FI_THREAD_COMPLETION;
+}
+
+const struct ofi_want gpsh_ofi_wants[] = {
+    {"FI_MSG, FI_RMA", want_kinds},          {"FI_REMOTE_COMM", want_hosts},
+    {"FI_DELIVERY_COMPLETE", want_delivery}, {"FI_RM_ENABLED", want_room},
+    {"FI_THREAD_COMPLETION", want_threads},  {NULL, NULL},
+};
+
+struct fi_info *gpsh_ofi_hints(const struct gpsh_ofi *ofi)
+{
     struct fi_info *hints = ofi->library->dupinfo(NULL);
     if (!hints)
         return NULL;
-    hints->caps = FI_MSG | FI_RMA | FI_REMOTE_COMM | caps;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
-    hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-                                  FI_MR_ENDPOINT | FI_MR_RAW | (caps & FI_HMEM ? FI_MR_HMEM : 0);
+                                  FI_MR_ENDPOINT | FI_MR_RAW | FI_MR_HMEM;
+    return hints;
+}
+
+static struct fi_info *hints_for(struct gpsh_ofi *ofi, uint64_t caps, enum fi_threading threading)
+{
+    const struct gpsh_settings *settings = ofi->env.settings;
+    struct fi_info *hints = gpsh_ofi_hints(ofi);
+    if (!hints)
+        return NULL;
+    for (const struct ofi_want *want = gpsh_ofi_wants; want->name; want++)
+        want->ask(hints);
+    hints->caps |= caps;
+    if (!(caps & FI_HMEM))
+        hints->domain_attr->mr_mode &= ~FI_MR_HMEM;
     hints->domain_attr->threading = threading;
-    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     if (settings->ofi_provider[0])
         hints->fabric_attr->prov_name = strdup(settings->ofi_provider);
     return hints;
@@ -167,7 +211,7 @@ static const struct fi_info *best_of(const struct fi_info *list, const char *dom
     for (const struct fi_info *info = list; info; info = info->next) {
         if (domain[0] && strcmp(info->domain_attr->name, domain) != 0)
             continue;
-        if (!is_loopback(info) && !is_link_local(info))
+        if (!gpsh_ofi_is_loopback(info) && !is_link_local(info))
             return info;
         first = first ? first : info;
     }
@@ -175,7 +219,7 @@ static const struct fi_info *best_of(const struct fi_info *list, const char *dom
 }
 
 struct search {
-    struct gpsh_ofi *ofi;
+    const struct gpsh_ofi *ofi;
     const struct fi_info *hints;
     struct fi_info *list;
 };
@@ -187,21 +231,29 @@ static int ask(void *arg)
                                          &search->list);
 }
 
+int gpsh_ofi_list(const struct gpsh_ofi *ofi, const struct fi_info *hints, struct fi_info **out)
+{
+    struct search search = {ofi, hints, NULL};
+    struct sigaction kept[CAUGHT];
+    keep_handlers(kept);
+    int error = gpsh_without_signals(ask, &search); // providers start threads
+    restore_handlers(kept);
+    *out = search.list;
+    return error;
+}
+
 // Sets ofi->info, or leaves it as it is.
 static int look_for(struct gpsh_ofi *ofi, uint64_t caps, enum fi_threading threading)
 {
     struct fi_info *hints = hints_for(ofi, caps, threading);
     if (!hints)
         return -FI_ENOMEM;
-    struct search search = {ofi, hints, NULL};
-    struct sigaction kept[CAUGHT];
-    keep_handlers(kept);
-    int error = gpsh_without_signals(ask, &search); // providers start threads
-    restore_handlers(kept);
+    struct fi_info *list;
+    int error = gpsh_ofi_list(ofi, hints, &list);
     if (!error) {
-        const struct fi_info *best = best_of(search.list, ofi->env.settings->ofi_domain);
+        const struct fi_info *best = best_of(list, ofi->env.settings->ofi_domain);
         struct fi_info *found = best ? ofi->library->dupinfo(best) : NULL;
-        ofi->library->freeinfo(search.list);
+        ofi->library->freeinfo(list);
         error = found ? 0 : best ? -FI_ENOMEM : -FI_ENODATA;
         ofi->info = found ? found : ofi->info;
     }
@@ -296,7 +348,7 @@ static int open_objects(void *arg)
     return error ? gpsh_ofi_error(ofi, "fi_av_open", error) : 0;
 }
 
-static int choose_any(struct gpsh_ofi *ofi)
+int gpsh_ofi_choose(struct gpsh_ofi *ofi)
 {
     ofi->library = gpsh_ofi_library();
     if (!ofi->library)
@@ -316,35 +368,12 @@ static int choose_any(struct gpsh_ofi *ofi)
 
 int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi)
 {
-    int status = choose_any(ofi);
+    int status = gpsh_ofi_choose(ofi);
     if (!status)
         status = gpsh_without_signals(open_objects, ofi);
     if (!status)
         note_manners(ofi);
     return status;
-}
-
-// As for a heap on a GPU, which the provider reaches if it has FI_HMEM.
-int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t bytes)
-{
-    struct gpsh_ofi ofi = {.env = {.settings = settings}};
-    ofi.env.regions[GPSH_HEAP].kind = GPSH_MEMORY_DEVICE;
-    int status = choose_any(&ofi);
-    if (status)
-        return status;
-    const struct fi_info *info = ofi.info;
-    bool ordered = info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_SAS;
-    bool itself = info->domain_attr->data_progress == FI_PROGRESS_AUTO;
-    snprintf(line, bytes, "libfabric %u.%u takes %s on %s%s: %s, %s, %s, %s",
-             FI_MAJOR(ofi.library->version()), FI_MINOR(ofi.library->version()),
-             info->fabric_attr->prov_name, info->domain_attr->name,
-             is_loopback(info) ? ", which no other host reaches" : "",
-             itself ? "operations make progress by themselves" : "a thread of each PE serves peers",
-             ofi.atomics ? "it claims atomics" : "agents execute atomics",
-             ordered ? "messages keep their order" : "messages keep no order",
-             ofi.hmem ? "it moves GPU memory" : "GPU memory goes through the host's");
-    gpsh_ofi_fabric_close(&ofi);
-    return 0;
 }
 
 void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi)

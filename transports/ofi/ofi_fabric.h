@@ -12,8 +12,23 @@ const struct ofi_library *gpsh_ofi_library(void);
 // Chooses a provider, and opens fabric, domain and address vector.
 int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi);
 void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi);
-// transport.h
-int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t bytes);
+
+// The first part of it: sets library, info, hmem and atomics, and starts nothing that has to be
+// closed but by gpsh_ofi_fabric_close.
+int gpsh_ofi_choose(struct gpsh_ofi *ofi);
+
+// What a provider is not taken without, beside reliable datagram endpoints; a name of NULL ends it.
+struct ofi_want {
+    const char *name;
+    void (*ask)(struct fi_info *hints);
+};
+extern const struct ofi_want gpsh_ofi_wants[];
+// Hints that ask for such endpoints, and take every mode there is: for freeinfo. NULL without
+// memory.
+struct fi_info *gpsh_ofi_hints(const struct gpsh_ofi *ofi);
+// fi_getinfo, whose providers neither get this thread's signals nor keep their handlers.
+int gpsh_ofi_list(const struct gpsh_ofi *ofi, const struct fi_info *hints, struct fi_info **out);
+bool gpsh_ofi_is_loopback(const struct fi_info *info);
 
 // What an address is good for: 0 if other machines reach it, else this machine's number.
 uint64_t gpsh_ofi_machine(const struct gpsh_ofi *ofi);
