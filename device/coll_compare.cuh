@@ -20,11 +20,10 @@ GPSH_DEV_CALL void gpsh_dev_call_fill(const struct gpsh_dev_coll &c,
 {
     uint64_t *words = gpsh_dev_call_of(c, c.me)->words;
     bool moves = op.kind > GPUSHMEM_COLL_BARRIER, counts = op.kind != GPUSHMEM_COLL_COLLECT;
-    bool strided = op.kind == GPUSHMEM_COLL_ALLTOALLS, folds = op.kind >= GPUSHMEM_COLL_REDUCE;
+    bool strided = op.kind == GPUSHMEM_COLL_ALLTOALLS;
     bool places = moves && counts && op.n;
-    words[GPUSHMEM_COLL_CALL_WHAT] =
-        op.kind | (folds ? (uint64_t)op.type << 8 : 0) | (folds ? (uint64_t)op.fold << 16 : 0) |
-        (uint64_t)(uint8_t)-status << 24 | (uint64_t)op.width << 32 | (uint64_t)grid << 40;
+    words[GPUSHMEM_COLL_CALL_WHAT] = gpsh_dev_coll_name(op) | (uint64_t)(uint8_t)-status << 24 |
+                                     (uint64_t)op.width << 32 | (uint64_t)grid << 40;
     words[GPUSHMEM_COLL_CALL_NELEMS] = counts ? op.n : 0;
     words[GPUSHMEM_COLL_CALL_ROOT] = (uint64_t)(int64_t)op.root;
     words[GPUSHMEM_COLL_CALL_DST] = strided ? (uint64_t)op.dest_stride : 0;
@@ -85,7 +84,8 @@ GPSH_DEV void gpsh_dev_call_report(const struct gpsh_dev_coll &c,
                                    const struct gpsh_dev_call_difference &d)
 {
     gpsh_dev_record(&c.dev.fault[GPUSHMEM_FAULT_FIRST], &c.dev.fault_claim[GPUSHMEM_FAULT_FIRST],
-                    d.status, gpsh_dev_coll_pe(c, d.rank), nullptr,
+                    d.status, gpsh_dev_coll_pe(c, d.rank),
+                    (const void *)gpsh_dev_load64_value_sys(gpsh_dev_call_of(c, c.me)->words),
                     (uint64_t)gpsh_dev_coll_pe(c, 0),
                     {GPUSHMEM_FAULT_CALL, d.word, d.firsts, d.theirs});
 }

@@ -29,10 +29,12 @@ GPSH_DEV uint64_t gpsh_dev_coll_span(const struct gpushmem_coll_op &op, int n, b
 }
 
 #if GPSH_DEV_CHECKS
-GPSH_DEV int gpsh_dev_coll_bad(const struct gpsh_dev_coll &c, int which, int64_t seen)
+GPSH_DEV int gpsh_dev_coll_bad(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                               int which, int64_t seen)
 {
     struct gpsh_dev_coll refused = c; // its status is of this call, not of the team
-    gpsh_dev_coll_refuse(&refused, GPUSHMEM_FAULT_ARGUMENT, which, (uint64_t)seen, (uint64_t)c.n);
+    gpsh_dev_coll_refuse(&refused, GPUSHMEM_FAULT_ARGUMENT, which, (uint64_t)seen, (uint64_t)c.n,
+                         gpsh_dev_coll_name(op));
     return refused.status;
 }
 
@@ -40,11 +42,11 @@ GPSH_DEV int gpsh_dev_coll_check_numbers(const struct gpsh_dev_coll &c,
                                          const struct gpushmem_coll_op &op)
 {
     if (op.kind == GPUSHMEM_COLL_BROADCAST && (unsigned)op.root >= (unsigned)c.n)
-        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_ROOT, op.root);
+        return gpsh_dev_coll_bad(c, op, GPUSHMEM_COLL_CALL_ROOT, op.root);
     if (op.kind == GPUSHMEM_COLL_ALLTOALLS && op.dest_stride < 1)
-        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_DST, op.dest_stride);
+        return gpsh_dev_coll_bad(c, op, GPUSHMEM_COLL_CALL_DST, op.dest_stride);
     if (op.kind == GPUSHMEM_COLL_ALLTOALLS && op.source_stride < 1)
-        return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_SST, op.source_stride);
+        return gpsh_dev_coll_bad(c, op, GPUSHMEM_COLL_CALL_SST, op.source_stride);
     return 0;
 }
 #endif
@@ -53,12 +55,13 @@ GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpu
 {
 #if GPSH_DEV_CHECKS
     int pe = c.dev.my_pe;
+    uint64_t call = gpsh_dev_coll_name(op);
     uint64_t to = gpsh_dev_coll_span(op, c.n, true), from = gpsh_dev_coll_span(op, c.n, false);
     bool source_is_own = op.kind != GPUSHMEM_COLL_BROADCAST || op.root == c.me;
     if (int status = gpsh_dev_coll_check_numbers(c, op))
         return status;
-    if ((to && !gpsh_dev_check(c.dev, op.dest, to, pe)) ||
-        (from && source_is_own && !gpsh_dev_check(c.dev, op.source, from, pe)))
+    if ((to && !gpsh_dev_check(c.dev, op.dest, to, pe, call)) ||
+        (from && source_is_own && !gpsh_dev_check(c.dev, op.source, from, pe, call)))
         return GPUSHMEM_ERR_ADDRESS;
     const char *d = (const char *)op.dest, *s = (const char *)op.source;
     bool apart = d + to <= s || s + from <= d || !to || !from || !source_is_own;
@@ -68,7 +71,7 @@ GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpu
                  (op.kind == GPUSHMEM_COLL_REDUCESCATTER && d == gpsh_dev_coll_source(op, c.me));
     if (apart || same || slice || op.kind == GPUSHMEM_COLL_COLLECT)
         return 0;
-    return gpsh_dev_coll_bad(c, GPUSHMEM_COLL_CALL_DEST, 0);
+    return gpsh_dev_coll_bad(c, op, GPUSHMEM_COLL_CALL_DEST, 0);
 #else
     return 0;
 #endif

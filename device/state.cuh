@@ -53,10 +53,10 @@ GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t
 }
 
 GPSH_DEV void gpsh_dev_fail(const struct gpushmem_dev &dev, int status, int pe, const void *address,
-                            uint64_t bytes)
+                            uint64_t bytes, uint64_t call = 0)
 {
     gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
-                    status, pe, address, bytes, {GPUSHMEM_FAULT_NO_WORD, 0, 0, 0});
+                    status, pe, address, bytes, {GPUSHMEM_FAULT_NO_WORD, 0, 0, call});
 }
 
 // A wait for [address, +bytes) of the heap that failed, with its status, or that was asked about,
@@ -211,7 +211,7 @@ GPSH_DEV bool gpsh_dev_in_heap(const struct gpushmem_dev &dev, uint64_t offset, 
 }
 
 GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address, uint64_t bytes,
-                             int pe)
+                             int pe, uint64_t call = 0)
 {
 #if GPSH_DEV_CHECKS
     uint64_t offset = (uint64_t)((const char *)address - dev.heap);
@@ -220,7 +220,7 @@ GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address
         return false;
     }
     if (!gpsh_dev_in_heap(dev, offset, bytes)) {
-        gpsh_dev_fail(dev, GPUSHMEM_ERR_ADDRESS, pe, address, bytes);
+        gpsh_dev_fail(dev, GPUSHMEM_ERR_ADDRESS, pe, address, bytes, call);
         return false;
     }
 #endif

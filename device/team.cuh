@@ -359,13 +359,20 @@ GPSH_DEV bool gpsh_dev_team_is_valid(const struct gpushmem_dev &dev, int handle)
     return entry && entry->team == gpsh_dev_handle_team(handle);
 }
 
+// Which collective it is, as in gpushmem_coll_call, but for the width of its elements.
+GPSH_DEV uint64_t gpsh_dev_coll_name(const struct gpushmem_coll_op &op)
+{
+    return op.kind |
+           (op.kind >= GPUSHMEM_COLL_REDUCE ? (uint64_t)op.type << 8 | (uint64_t)op.fold << 16 : 0);
+}
+
 // GPUSHMEM_ERR_INVALID: what is wrong with a call.
 GPSH_DEV void gpsh_dev_coll_refuse(struct gpsh_dev_coll *c, uint32_t kind, int which, uint64_t seen,
-                                   uint64_t wanted)
+                                   uint64_t wanted, uint64_t call = 0)
 {
     c->status = GPUSHMEM_ERR_INVALID;
     gpsh_dev_record(&c->dev.fault[GPUSHMEM_FAULT_FIRST], &c->dev.fault_claim[GPUSHMEM_FAULT_FIRST],
-                    c->status, -1, nullptr, 0, {kind, which, wanted, seen});
+                    c->status, -1, (const void *)call, 0, {kind, which, wanted, seen});
 }
 
 // A team's entry by loads that are under way at once: each look takes 0.3 us after an acquire.

@@ -39,7 +39,7 @@ enum {
 
 // Of the word that a thread waited for.
 enum gpushmem_fault_word {
-    GPUSHMEM_FAULT_NO_WORD = 0, // not about one word
+    GPUSHMEM_FAULT_NO_WORD = 0, // not about one word. `seen`: in which collective, or 0
     GPUSHMEM_FAULT_UNSIGNED = 1,
     GPUSHMEM_FAULT_SIGNED = 2,
     // no word, but a context: `seen` is its number, `wanted` how many there are; `cmp` is not 0 if
@@ -47,7 +47,7 @@ enum gpushmem_fault_word {
     GPUSHMEM_FAULT_CONTEXT = 3,
     GPUSHMEM_FAULT_GRID = 4, // no word: a grid cannot meet, for the way in which it was launched
     // no word: members of a team call differently. `pe` passes `seen`, PE `bytes` passes `wanted`;
-    // `cmp` says what: enum gpushmem_coll_call_word
+    // `cmp` says what: enum gpushmem_coll_call_word; `address` is the collective (that enum's WHAT)
     GPUSHMEM_FAULT_CALL = 5,
     // no word, but the rank `pe` in a call on a context of a team: `seen` is that, `wanted` how
     // many ranks it has, 0: this PE is in no such team
@@ -55,7 +55,8 @@ enum gpushmem_fault_word {
     // no word: `seen` is no team or channel of this PE, or with `wanted` none that a grid may use
     GPUSHMEM_FAULT_TEAM = 7,
     // no word: an argument of a collective, `cmp` says which: enum gpushmem_coll_call_word. A root
-    // or a stride is `seen`, and a team has `wanted` members; dest overlaps source
+    // or a stride is `seen`, and a team has `wanted` members; dest overlaps source. `address` is
+    // the collective
     GPUSHMEM_FAULT_ARGUMENT = 8,
     GPUSHMEM_FAULT_BUSY = 9, // no word: another operation of the same sequence is under way
     // no word: `seen` is no signal operation or, if `wanted`, no comparison

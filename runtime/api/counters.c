@@ -71,7 +71,10 @@ static void print_rows(FILE *to)
         print_row(to, &row);
     }
     if (n == 0)
-        fprintf(to, "gpushmem[%d] stats: nothing was counted: no operation went to any PE\n",
+        fprintf(to,
+                "gpushmem[%d] stats: nothing was counted: no put, get or atomic went to any PE; "
+                "loads and stores of "
+                "kernels on a GPU, and of kernels' collectives, are not counted\n",
                 gpsh_job()->my_pe);
 }
 

@@ -180,6 +180,10 @@ static void describe_address(const struct gpushmem_device_fault *fault, char *te
     if (fault->status == GPUSHMEM_ERR_ALIGNMENT && fault->pe >= 0)
         snprintf(text, bytes, ", %p is not a multiple of %" PRIu64 ", the size of its word",
                  address, fault->bytes);
+    else if (fault->pe < 0 && fault->status != GPUSHMEM_ERR_ADDRESS &&
+             fault->status != GPUSHMEM_ERR_ALIGNMENT)
+        snprintf(text, bytes, ", for one of the words at %p (%" PRIu64 " bytes)", address,
+                 fault->bytes);
     else if (!is_outside(fault))
         snprintf(text, bytes, ", address %p (+%" PRIu64 " bytes)", address, fault->bytes);
     else if (!address)
@@ -220,25 +224,29 @@ static void describe_memory(const struct gpushmem_device_fault *fault, char *tex
     }
 }
 
-// What a member of a team calls, as the function's name would say it.
+// What a member of a team calls. Types of C that are alike have one number here.
 static void print_call(char *text, size_t bytes, uint64_t what)
 {
     static const char *const kinds[GPUSHMEM_COLL_KINDS] = {
         "nothing",  "sync",      "barrier", "broadcast",     "collect", "fcollect",
         "alltoall", "alltoalls", "reduce",  "reducescatter", "inscan",  "exscan"};
     static const char *const types[GPUSHMEM_COLL_TYPES] = {
-        "int8",   "int16", "int32",    "int64", "uint8",  "uint16",   "uint32",
-        "uint64", "half",  "bfloat16", "float", "double", "complexf", "complexd"};
+        "int8 (schar)",    "int16 (short)", "int32 (int)",    "int64 (long)", "uint8 (uchar)",
+        "uint16 (ushort)", "uint32 (uint)", "uint64 (ulong)", "half",         "bfloat16",
+        "float",           "double",        "complexf",       "complexd"};
     static const char *const folds[GPUSHMEM_COLL_FOLDS] = {"and", "or",  "xor", "min",
                                                            "max", "sum", "prod"};
-    unsigned kind = what & 0xff, type = what >> 8 & 0xff, fold = what >> 16 & 0xff;
+    unsigned kind = what & 0xff, type = what >> 8 & 0xff, fold = what >> 16 & 0xff,
+             width = what >> 32 & 0xff;
     if (kind >= GPUSHMEM_COLL_KINDS || type >= GPUSHMEM_COLL_TYPES || fold >= GPUSHMEM_COLL_FOLDS)
         snprintf(text, bytes, "something else");
+    else if (type == GPUSHMEM_COLL_COMPLEXD && fold == GPUSHMEM_COLL_MAX)
+        snprintf(text, bytes, "maxloc_reduce of double2");
     else if (kind >= GPUSHMEM_COLL_REDUCE)
-        snprintf(text, bytes, "%s_%s_%s", types[type], folds[fold], kinds[kind]);
-    else if (kind > GPUSHMEM_COLL_BARRIER)
-        snprintf(text, bytes, "%s of elements of %u bytes", kinds[kind],
-                 (unsigned)(what >> 32 & 0xff));
+        snprintf(text, bytes, "%s_%s of %s", folds[fold], kinds[kind], types[type]);
+    else if (kind > GPUSHMEM_COLL_BARRIER && width)
+        snprintf(text, bytes, "%s of elements of %u byte%s", kinds[kind], width,
+                 width == 1 ? "" : "s");
     else
         snprintf(text, bytes, "%s", kinds[kind]);
     if (what >> 40)
@@ -251,13 +259,14 @@ static void describe_call(const struct gpushmem_device_fault *fault, char *text,
 {
     static const char *const names[] = {
         "", "nelems", "root", "dst", "sst", "dest at heap offset", "source at heap offset"};
-    char theirs[96], firsts[96];
+    char theirs[96], firsts[96], called[96];
     int first_pe = (int)fault->bytes;
+    print_call(called, sizeof called, fault->address);
     if ((uint32_t)fault->cmp >= GPUSHMEM_COLL_CALL_WORDS) {
         snprintf(text, bytes,
-                 ", in a collective: PE %d passes a bad argument, or calls it by some of its "
+                 ", in a collective, %s: PE %d passes a bad argument, or calls it by some of its "
                  "threads only; it says which",
-                 fault->pe);
+                 called, fault->pe);
     } else if (fault->cmp == GPUSHMEM_COLL_CALL_WHAT) {
         print_call(theirs, sizeof theirs, fault->seen);
         print_call(firsts, sizeof firsts, fault->wanted);
@@ -265,8 +274,9 @@ static void describe_call(const struct gpushmem_device_fault *fault, char *text,
                  theirs, first_pe, firsts);
     } else {
         snprintf(text, bytes,
-                 ", in a collective: PE %d passes %s %" PRId64 ", PE %d passes %" PRId64, fault->pe,
-                 names[fault->cmp], (int64_t)fault->seen, first_pe, (int64_t)fault->wanted);
+                 ", in a collective, %s: PE %d passes %s %" PRId64 ", PE %d passes %" PRId64,
+                 called, fault->pe, names[fault->cmp], (int64_t)fault->seen, first_pe,
+                 (int64_t)fault->wanted);
     }
 }
 
@@ -284,6 +294,14 @@ static bool is_team_number(gpushmem_team_t handle)
 {
     return handle >= 0 && handle < 1 << GPUSHMEM_TEAM_CHANNEL_SHIFT &&
            (handle & GPUSHMEM_TEAM_SLOT_MASK) < (int)gpsh_settings()->teams;
+}
+
+// An address that a collective was given.
+static void describe_named(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    char called[96];
+    print_call(called, sizeof called, fault->seen);
+    snprintf(text, bytes, ", in a collective, %s", called);
 }
 
 static void describe_rank(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
@@ -352,15 +370,20 @@ static void describe_context(const struct gpushmem_device_fault *fault, char *te
 static void describe_argument(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
     long long seen = (long long)fault->seen, members = (long long)fault->wanted;
+    char called[96];
+    print_call(called, sizeof called, fault->address);
     if (fault->cmp == GPUSHMEM_COLL_CALL_ROOT)
-        snprintf(text, bytes, ", in a collective: the team has no root %lld; ranks are 0 to %lld",
+        snprintf(text, bytes,
+                 ", in a collective, %s: the team has no root %lld; ranks are 0 to %lld", called,
                  seen, members - 1);
     else if (fault->cmp == GPUSHMEM_COLL_CALL_DEST)
-        snprintf(text, bytes,
-                 ", in a collective: dest overlaps source where it may not; use memory that does "
-                 "not");
+        snprintf(
+            text, bytes,
+            ", in a collective, %s: dest overlaps source where it may not; use memory that does "
+            "not",
+            called);
     else
-        snprintf(text, bytes, ", in a collective: %s is %lld; strides are at least 1",
+        snprintf(text, bytes, ", in a collective, %s: %s is %lld; strides are at least 1", called,
                  fault->cmp == GPUSHMEM_COLL_CALL_DST ? "dst" : "sst", seen);
 }
 
@@ -411,6 +434,8 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
         snprintf(text + strlen(text), bytes - strlen(text),
                  ", towards PE %d, which is not among the job's PEs 0 to %d", fault->pe,
                  gpsh_job()->n_pes - 1);
+    else if (fault->status == GPUSHMEM_ERR_ADDRESS && !fault->word && fault->seen)
+        describe_named(fault, text + strlen(text), bytes - strlen(text));
     else if (fault->pe >= 0)
         snprintf(text + strlen(text), bytes - strlen(text), ", towards PE %d", fault->pe);
     if (fault->word == GPUSHMEM_FAULT_CONTEXT)
@@ -428,6 +453,6 @@ void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text,
         snprintf(text + strlen(text), bytes - strlen(text),
                  ", in a collective: another one of this team is under way here, in another "
                  "stream, graph or block; let one come after the other, or give each a team");
-    if (fault->address || is_outside(fault))
+    if ((fault->address && fault->word < GPUSHMEM_FAULT_CONTEXT) || is_outside(fault))
         describe_memory(fault, text + strlen(text), bytes - strlen(text));
 }

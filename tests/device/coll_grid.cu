@@ -267,8 +267,8 @@ static void test_differ(int *errors)
     CHECK_OK(launch({GPUSHMEM_COLL_REDUCE, 0, GPUSHMEM_TEAM_WORLD}, 2, errors));
     CHECK_OK(GPUSHMEM_LAUNCH(by_block, 1, THREADS, NULL, my_pe != 1, dest, source, errors));
     CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_ASYMMETRY);
-    CHECK(strstr(gpushmem_last_error(),
-                 "PE 1 calls int32_sum_reduce, PE 0 calls int32_sum_reduce by a grid of 1 block"));
+    CHECK(strstr(gpushmem_last_error(), "PE 1 calls sum_reduce of int32 (int), PE 0 calls "
+                                        "sum_reduce of int32 (int) by a grid of 1 block"));
 }
 
 // The loss comes after some rounds; from then on every call fails, in all threads.

@@ -572,9 +572,11 @@ static void test_differ(int *errors)
     const int sum = GPUSHMEM_COLL_SUM, last = n_pes - 1;
     char text[96];
     odd = me == last;
-    expect_refusal(call_of(GPUSHMEM_COLL_REDUCE, sum, odd ? 2 : 3), 0, differs, "passes nelems 2");
+    expect_refusal(call_of(GPUSHMEM_COLL_REDUCE, sum, odd ? 2 : 3), 0, differs,
+                   "in a collective, sum_reduce of int32 (int): PE");
     struct gpushmem_coll_op op = call_of(GPUSHMEM_COLL_REDUCE, odd ? +GPUSHMEM_COLL_MAX : sum, 3);
-    snprintf(text, sizeof text, "PE %d calls int32_max_reduce, PE 0 calls int32_sum_reduce", last);
+    snprintf(text, sizeof text,
+             "PE %d calls max_reduce of int32 (int), PE 0 calls sum_reduce of int32 (int)", last);
     expect_refusal(op, 1, differs, text);
     op = call_of(GPUSHMEM_COLL_BROADCAST, sum, 3);
     op.root = odd;
