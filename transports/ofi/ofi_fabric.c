@@ -203,13 +203,26 @@ static struct fi_info *hints_for(struct gpsh_ofi *ofi, uint64_t caps, enum fi_th
     return hints;
 }
 
+// ------------------------------------------------------------------------------------------
+// the choice
+
+static bool is_spoiled(const struct gpsh_ofi *ofi, const struct fi_info *info)
+{
+    const struct fi_info *spoiled = ofi->spoiled;
+    while (spoiled && (strcmp(spoiled->fabric_attr->prov_name, info->fabric_attr->prov_name) != 0 ||
+                       strcmp(spoiled->domain_attr->name, info->domain_attr->name) != 0))
+        spoiled = spoiled->next;
+    return spoiled;
+}
+
 // The first that other machines can reach, as libfabric orders them, or else the first; of the NIC
 // that GPUSHMEM_OFI_DOMAIN names, if it names one: not all providers look at the name.
-static const struct fi_info *best_of(const struct fi_info *list, const char *domain)
+static const struct fi_info *best_of(const struct gpsh_ofi *ofi, const struct fi_info *list)
 {
+    const char *domain = ofi->env.settings->ofi_domain;
     const struct fi_info *first = NULL;
     for (const struct fi_info *info = list; info; info = info->next) {
-        if (domain[0] && strcmp(info->domain_attr->name, domain) != 0)
+        if ((domain[0] && strcmp(info->domain_attr->name, domain) != 0) || is_spoiled(ofi, info))
             continue;
         if (!gpsh_ofi_is_loopback(info) && !is_link_local(info))
             return info;
@@ -251,7 +264,7 @@ static int look_for(struct gpsh_ofi *ofi, uint64_t caps, enum fi_threading threa
     struct fi_info *list;
     int error = gpsh_ofi_list(ofi, hints, &list);
     if (!error) {
-        const struct fi_info *best = best_of(list, ofi->env.settings->ofi_domain);
+        const struct fi_info *best = best_of(ofi, list);
         struct fi_info *found = best ? ofi->library->dupinfo(best) : NULL;
         ofi->library->freeinfo(list);
         error = found ? 0 : best ? -FI_ENOMEM : -FI_ENODATA;
@@ -283,6 +296,7 @@ static int choose(struct gpsh_ofi *ofi)
     bool wanted = ofi->env.settings->amo_agent == GPSH_AGENT_NIC ||
                   ofi->info->domain_attr->data_progress == FI_PROGRESS_AUTO;
     struct fi_info *plain = ofi->info;
+    ofi->atomics = false;
     if (!wanted || choose_with(ofi, memory | FI_ATOMIC))
         return 0;
     ofi->atomics = !strcmp(ofi->info->fabric_attr->prov_name, plain->fabric_attr->prov_name);
@@ -376,7 +390,7 @@ int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi)
     return status;
 }
 
-void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi)
+static void close_objects(struct gpsh_ofi *ofi)
 {
     if (ofi->av)
         fi_close(&ofi->av->fid);
@@ -384,6 +398,24 @@ void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi)
         fi_close(&ofi->domain->fid);
     if (ofi->fabric)
         fi_close(&ofi->fabric->fid);
+    ofi->av = NULL;
+    ofi->domain = NULL;
+    ofi->fabric = NULL;
+}
+
+void gpsh_ofi_fabric_spoil(struct gpsh_ofi *ofi)
+{
+    close_objects(ofi);
+    ofi->info->next = ofi->spoiled; // freeinfo frees what is behind it as well
+    ofi->spoiled = ofi->info;
+    ofi->info = NULL;
+}
+
+void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi)
+{
+    close_objects(ofi);
     if (ofi->info)
         ofi->library->freeinfo(ofi->info);
+    if (ofi->spoiled)
+        ofi->library->freeinfo(ofi->spoiled);
 }

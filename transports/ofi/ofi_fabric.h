@@ -12,6 +12,8 @@ const struct ofi_library *gpsh_ofi_library(void);
 // Chooses a provider, and opens fabric, domain and address vector.
 int gpsh_ofi_fabric_open(struct gpsh_ofi *ofi);
 void gpsh_ofi_fabric_close(struct gpsh_ofi *ofi);
+// What was opened did not work: it is closed, and that NIC of that provider is not chosen again.
+void gpsh_ofi_fabric_spoil(struct gpsh_ofi *ofi);
 
 // The first part of it: sets library, info, hmem and atomics, and starts nothing that has to be
 // closed but by gpsh_ofi_fabric_close.

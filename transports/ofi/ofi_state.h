@@ -252,7 +252,7 @@ struct gpsh_ofi {
     struct gpsh_transport base;
     struct gpsh_transport_env env;
     const struct ofi_library *library;
-    struct fi_info *info;
+    struct fi_info *info, *spoiled; // what is chosen; what was, and did not work
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_av *av;

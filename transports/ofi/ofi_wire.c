@@ -11,17 +11,20 @@
 
 enum { SLAB_MESSAGES = 16 };
 
+// One that cannot be slept for is looked at now and then.
 static int open_queue(struct gpsh_ofi *ofi)
 {
+    struct ofi_wire *wire = &ofi->wire;
     struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
-    int error = fi_cq_open(ofi->domain, &attr, &ofi->wire.cq, NULL);
-    ofi->wire.fd = -1;
+    int error = fi_cq_open(ofi->domain, &attr, &wire->cq, NULL);
+    if (!error && !fi_control(&wire->cq->fid, FI_GETWAIT, &wire->fd))
+        return 0;
     if (!error)
-        error = fi_control(&ofi->wire.cq->fid, FI_GETWAIT, &ofi->wire.fd);
-    else { // one that cannot be slept for is looked at now and then
-        attr.wait_obj = FI_WAIT_NONE;
-        error = fi_cq_open(ofi->domain, &attr, &ofi->wire.cq, NULL);
-    }
+        fi_close(&wire->cq->fid);
+    wire->cq = NULL;
+    wire->fd = -1;
+    attr.wait_obj = FI_WAIT_NONE;
+    error = fi_cq_open(ofi->domain, &attr, &wire->cq, NULL);
     return error ? gpsh_ofi_error(ofi, "fi_cq_open", error) : 0;
 }
 
@@ -301,6 +304,8 @@ void gpsh_ofi_wire_close(struct gpsh_ofi *ofi)
         fi_close(&wire->ep->fid);
     if (wire->cq)
         fi_close(&wire->cq->fid);
+    wire->ep = NULL;
+    wire->cq = NULL;
     unregister_slabs(wire);
     while (wire->slabs) {
         struct ofi_slab *slab = wire->slabs;

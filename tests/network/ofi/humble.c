@@ -17,6 +17,7 @@
 //   busy       every third call finds no room, of a receive too
 //   crowded    of three sends, two find no room
 //   elsewhere  atomics are those of another NIC
+//   broken     tcp is listed, opens, and has no endpoint
 //
 // What breaks these rules ends the process with a sentence.
 #include <dlfcn.h>
@@ -455,6 +456,8 @@ static int endpoint_close(struct fid *fid)
 static int endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
                     void *context)
 {
+    if (is("broken") && !strncmp(info->fabric_attr->prov_name, "tcp", 3))
+        return -FI_ENODEV;
     struct fi_info *below = proud(info);
     int error = state.below_domain->endpoint(domain, below, ep, context);
     drop(below);
