@@ -96,7 +96,8 @@ GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t pos
                                       uint32_t syndromes, uint32_t opcode)
 {
     const uint32_t syndrome = syndromes >> 8;
-    bool dead = syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY;
+    bool dead = (syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY) &&
+                !(q->flags & GPUSHMEM_NIC_RAILS);
     if (gpsh_dev_load64_relaxed_gpu(&q->failed)) // the host has found it
         return;
     gpsh_dev_nic_give_up(q, position, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT);
@@ -277,11 +278,13 @@ GPSH_DEV_CALL void gpsh_dev_nic_after_ring(const struct gpushmem_dev &dev)
 // the safe side.
 struct gpsh_dev_nic_done {
     uint64_t done, fenced;
+    uint32_t flags;
 };
 
 GPSH_DEV struct gpsh_dev_nic_done gpsh_dev_nic_done_of(const struct gpushmem_nic_queue *q)
 {
-    return {gpsh_dev_load64_relaxed_gpu(&q->done), gpsh_dev_load64_relaxed_gpu(&q->fenced)};
+    return {gpsh_dev_load64_relaxed_gpu(&q->done), gpsh_dev_load64_relaxed_gpu(&q->fenced),
+            gpsh_dev_load32_relaxed_gpu(&q->flags)};
 }
 
 // A wait of a thread that posts is over since it took too long, or the host has ended it: what was
@@ -432,13 +435,18 @@ struct gpsh_dev_places {
     uint32_t flags; // of the first WQE of each thread
 };
 
-// One add for the threads of a warp that are here together and have the same queue. The functions
-// that threads meet in are not inlined, so that each has one place for all. `done`: as seen lately.
+// Of what is reserved with the threads' places.
+enum { GPSH_NIC_WITH_READ = 1 }; // one more, behind them
+
+// One add for the threads of a warp that are here together and have the same queue, n places each.
+// The functions that threads meet in are not inlined, so that each has one place for all. `done`:
+// as seen lately; `flags`: of WQEs, and GPSH_NIC_WITH_READ.
 GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_dev &dev,
                                                           struct gpushmem_nic_queue *q, unsigned n,
                                                           uint64_t done, uint32_t flags)
 {
-    const unsigned mask = gpsh_dev_lanes_with(q), count = n * gpsh_dev_lanes_size(mask);
+    const unsigned mask = gpsh_dev_lanes_with(q),
+                   count = n * gpsh_dev_lanes_size(mask) + (flags & GPSH_NIC_WITH_READ);
     uint64_t first = 0;
     int status = 0;
     if (gpsh_dev_lanes_rank(mask) == 0)
@@ -456,43 +464,61 @@ GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_
     return {first, 0, gpsh_dev_nic_facts_of(q), status ? 0 : mask, flags};
 }
 
-// All threads of these places have written theirs, n each. `word`: the first one of the last of the
+// All threads of these `count` places have written theirs. `word`: the first one of the last of the
 // thread's.
 GPSH_DEV_CALL void gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                       unsigned mask, uint64_t first, uint64_t room, unsigned n,
+                                       unsigned mask, uint64_t first, uint64_t room, unsigned count,
                                        uint64_t word)
 {
     word = gpsh_dev_lanes_last(mask, word);
     gpsh_dev_lanes_meet(mask); // their stores, before the first one's fence
     if (gpsh_dev_lanes_rank(mask) == 0)
-        gpsh_dev_nic_publish(dev, q, room, first, first + n * gpsh_dev_lanes_size(mask), word);
+        gpsh_dev_nic_publish(dev, q, room, first, first + count, word);
     // No lane goes ahead of the first one, to reserve what that one would have to wait for.
     gpsh_dev_lanes_meet(mask);
 }
 
+// Writes a read, behind what the warp's threads write: it is complete when that has reached the
+// memory there. Returns the first word of its WQE.
+GPSH_DEV_CALL uint64_t gpsh_dev_nic_read_back(const struct gpushmem_dev &dev,
+                                              const struct gpushmem_nic_queue *q,
+                                              const struct gpsh_dev_nic_facts facts,
+                                              uint64_t position)
+{
+    const struct gpsh_dev_wqe read =
+        gpsh_dev_wqe_data(GPSH_NIC_READ, dev.heap, q->scrap, q->answers_lkey, sizeof(uint64_t));
+    gpsh_dev_nic_write(facts, position, read, GPSH_NIC_SIGNALLED);
+    return gpsh_dev_nic_head_word(facts.qpn, position, read);
+}
+
 // Posts N WQEs, one after the other, of which the last one of the warp's threads asks for a
-// completion. Returns the position after the last one, or 0 if that is not possible. The source of
-// a WQE is what the thread sees. `found`: of the queue, a moment ago.
+// completion, or a read behind it. Returns the position after the last one, or 0 if that is not
+// possible. The source of a WQE is what the thread sees. `found`: of the queue, a moment ago.
 template <int N>
 GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
                                     const struct gpsh_dev_nic_done &found,
                                     const struct gpsh_dev_wqe (&what)[N], bool fetches)
 {
+    const bool reads = found.flags & GPUSHMEM_NIC_APART && !(fetches && N == 1);
     const struct gpsh_dev_places places = gpsh_dev_nic_reserve(
-        dev, q, N, found.done, found.fenced > found.done ? GPSH_NIC_FENCED : 0);
+        dev, q, N, found.done,
+        (found.fenced > found.done ? GPSH_NIC_FENCED : 0) | (reads ? GPSH_NIC_WITH_READ : 0));
     if (!places.mask)
         return 0;
-    const unsigned rank = gpsh_dev_lanes_rank(places.mask);
-    const bool last = rank + 1 == gpsh_dev_lanes_size(places.mask);
+    const unsigned rank = gpsh_dev_lanes_rank(places.mask), size = gpsh_dev_lanes_size(places.mask);
+    const bool last = rank + 1 == size;
     const uint64_t mine = places.first + N * rank;
     GPSH_UNROLL
     for (int i = 0; i < N; i++)
         gpsh_dev_nic_write(places.facts, mine + i, what[i],
-                           (i ? 0 : places.flags) | (last && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
+                           (i ? 0 : places.flags & GPSH_NIC_FENCED) |
+                               (last && !reads && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
     if (fetches)
         gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
-    gpsh_dev_nic_commit(dev, q, places.mask, places.first, places.room, N,
-                        gpsh_dev_nic_head_word(places.facts.qpn, mine + N - 1, what[N - 1]));
+    uint64_t word = gpsh_dev_nic_head_word(places.facts.qpn, mine + N - 1, what[N - 1]);
+    if (last && reads)
+        word = gpsh_dev_nic_read_back(dev, q, places.facts, mine + N);
+    gpsh_dev_nic_commit(dev, q, places.mask, places.first, places.room, N * size + reads, word);
     return mine + N;
 }
 

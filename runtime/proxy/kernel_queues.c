@@ -210,6 +210,7 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
         .record_log2 = record_log2(queue),
         .pe = pe,
         .flags = (queue->atomics && takes_atomics(pe) ? GPUSHMEM_NIC_ATOMICS : 0) |
+                 (queue->apart ? GPUSHMEM_NIC_APART : 0) | (queue->rails ? GPUSHMEM_NIC_RAILS : 0) |
                  (queue->near_gpu && gpsh_heap()->device ? GPUSHMEM_NIC_NEAR : 0),
     };
 }

@@ -102,6 +102,8 @@ struct gpsh_kernel_queue {
     uint64_t heap_bytes;  // that the keys are for
     uint32_t most;        // bytes of one request
     bool atomics;         // the NIC there executes everybody's atomics of 8 bytes
+    bool apart;           // writes are read back (GPUSHMEM_NIC_APART)
+    bool rails;           // others go on when this rail does not answer
     bool near_gpu;        // queues and records are in GPU memory, of env.kernel_memory
 };
 

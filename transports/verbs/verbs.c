@@ -281,7 +281,7 @@ static void verbs_kernel_queue(struct gpsh_transport *self, int index, int pe, c
     channel->answers_bytes = bytes;
     atomic_store(&channel->answers, answers);
     atomic_thread_fence(memory_order_seq_cst);
-    const char *why = gpsh_verbs_kernel_refused(verbs, &flow->peer->blob);
+    const char *why = gpsh_verbs_kernel_refused(verbs, &flow->peer->blob, flow->lanes[0].rail);
     if (why)
         gpsh_verbs_kernel_out(flow, why);
     else if (verbs_is_up(flow))

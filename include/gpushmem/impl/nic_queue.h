@@ -25,14 +25,20 @@ enum gpushmem_nic_flag {
     // queue and records are in the memory of the GPU whose kernels post, and so is the heap: what
     // the NIC reads is what other threads of the GPU would, and fences reach as far
     GPUSHMEM_NIC_NEAR = 2,
+    // The PE is reached by other ways, too, which may be faster than what the NIC there has
+    // acknowledged: each post ends with a read, whose answer comes after what was written before.
+    GPUSHMEM_NIC_APART = 4,
+    // another rail goes on when this one does not answer
+    GPUSHMEM_NIC_RAILS = 8,
 };
 
 enum {
     GPUSHMEM_NIC_BLOCK = 64,        // bytes of a WQE: all of them take one block
     GPUSHMEM_NIC_INLINE_BYTES = 28, // of a payload within it
-    GPUSHMEM_NIC_AT_ONCE = 64,      // most WQEs that a warp reserves together: two for each lane
+    // most WQEs that a warp reserves together: two for each lane, and a read
+    GPUSHMEM_NIC_AT_ONCE = 65,
     // entries of a send queue, at least: what a warp reserves fits in while the same is under way
-    GPUSHMEM_NIC_LEAST_ENTRIES = 2 * GPUSHMEM_NIC_AT_ONCE,
+    GPUSHMEM_NIC_LEAST_ENTRIES = 128,
     GPUSHMEM_NIC_LINE = 128,
 };
 

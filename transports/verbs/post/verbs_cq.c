@@ -129,6 +129,8 @@ void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, uint32_t synd
     const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     enum ibv_wc_status status = status_of(syndrome);
     explain(&verbs->rails[0], pe, status, vendor, why, bytes);
+    if (is_dead(status) && verbs->n_rails > 1) // by another rail it may answer
+        return;
     if (verbs->env.peer_failed)
         verbs->env.peer_failed(verbs->env.arg, pe,
                                is_dead(status) ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT,

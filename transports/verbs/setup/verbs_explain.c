@@ -43,7 +43,7 @@ static void addresses(const struct verbs_rail *rail, const struct gpsh_verbs_blo
 static void add_kernels(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *peer,
                         char *line, size_t bytes)
 {
-    const char *why = gpsh_verbs_kernel_refused(verbs, peer);
+    const char *why = gpsh_verbs_kernel_refused(verbs, peer, 0);
     if (verbs->env.kernel_channels)
         snprintf(line + strlen(line), bytes - strlen(line), "; kernels post %s%s",
                  why                ? "through rings: "

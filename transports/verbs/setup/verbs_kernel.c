@@ -65,7 +65,8 @@ static const char *fill(const struct verbs_flow *flow, struct gpsh_kernel_queue 
     const struct verbs_lane *lane = &flow->lanes[0];
     const struct gpsh_verbs_blob *blob = &flow->peer->blob;
     const char *answers = atomic_load(&flow->channel->answers), *why;
-    uint64_t message = verbs->rails[0].max_message;
+    uint64_t message = verbs->rails[lane->rail].max_message;
+    bool first = !lane->rail || flow->global >> lane->rail & 1;
     *out = (struct gpsh_kernel_queue){
         .qpn = lane->qpn,
         .lkey = lane->lkeys[GPSH_HEAP],
@@ -73,16 +74,18 @@ static const char *fill(const struct verbs_flow *flow, struct gpsh_kernel_queue 
         .remote_base = blob->bases[GPSH_HEAP],
         .heap_bytes = verbs->env.regions[GPSH_HEAP].bytes,
         .most = message && message < MESSAGE_MOST ? (uint32_t)message : MESSAGE_MOST,
-        .atomics = !flow->no_atomics && !verbs->stage.atomics &&
+        .apart = lane->apart,
+        .rails = verbs->n_rails > 1 && blob->n_rails > 1,
+        .atomics = first && !flow->no_atomics && !verbs->stage.atomics &&
                    !(blob->serves & GPSH_VERBS_SERVES_ATOMICS),
     };
-    why = gpsh_verbs_kernel_refused(verbs, blob);
+    why = gpsh_verbs_kernel_refused(verbs, blob, lane->rail);
     if (!why && lane->devx)
         gpsh_verbs_devx_show(lane, out);
     else if (!why && !find_queues(lane, out))
         why = "mlx5's library shows no queues that kernels could use";
     if (!why && !out->answers &&
-        !gpsh_verbs_buffer_lkey(verbs, answers, flow->channel->answers_bytes, 0,
+        !gpsh_verbs_buffer_lkey(verbs, answers, flow->channel->answers_bytes, lane->rail,
                                 &out->answers_lkey))
         why = "the memory for answers is not registered";
     return why;

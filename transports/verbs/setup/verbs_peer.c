@@ -31,20 +31,27 @@ static bool has_two_ways(const struct gpsh_verbs *verbs, const struct gpsh_verbs
            (blob->serves == GPSH_VERBS_SERVES_ATOMICS && !verbs->host_heap);
 }
 
-// The order of two rails, of packets that overtake each other, and of writes that are acknowledged
-// before they are seen is made by the host's side, by reads; and staged heaps have no key.
-const char *gpsh_verbs_kernel_refused(const struct gpsh_verbs *verbs,
-                                      const struct gpsh_verbs_blob *blob)
+// Queues of kernels go by one rail each, as contexts do in turn; both ends reckon it.
+int gpsh_verbs_kernel_rail(const struct gpsh_verbs *verbs, const struct verbs_channel *channel,
+                           const struct gpsh_verbs_blob *blob)
 {
-    if (!verbs->rails[0].mlx5)
+    ptrdiff_t index =
+        channel - verbs->channels - (verbs->env.channels - verbs->env.kernel_channels);
+    return (int)(index % lesser(verbs->n_rails, blob->n_rails));
+}
+
+// The order of packets that overtake each other, and of writes that arrive at a GPU which does not
+// keep their order, is made by the host's side, by reads; and staged heaps have no key.
+const char *gpsh_verbs_kernel_refused(const struct gpsh_verbs *verbs,
+                                      const struct gpsh_verbs_blob *blob, int rail)
+{
+    if (!verbs->rails[rail].mlx5)
         return "the NIC is none of mlx5's";
     if (verbs->stage.mode != VERBS_STAGE_NOTHING || blob->serves & GPSH_VERBS_SERVES_HEAP)
         return "heaps are staged through host memory";
-    if (verbs->n_rails > 1 || blob->n_rails > 1)
-        return "a PE has several rails (GPUSHMEM_VERBS_RAILS)";
-    if (gpsh_verbs_may_misplace(verbs, &blob->rails[0]))
+    if (gpsh_verbs_may_misplace(verbs, &blob->rails[rail]))
         return "the network does not keep the order of writes (GPUSHMEM_VERBS_ORDER)";
-    if (has_two_ways(verbs, blob, 0) || verbs->base.must_flush)
+    if (verbs->base.must_flush)
         return "writes to the heap have to be flushed";
     return NULL;
 }
@@ -130,11 +137,11 @@ static struct verbs_peer *peer_get(struct gpsh_verbs *verbs, int pe)
     return NULL;
 }
 
-static void lane_fill(struct verbs_flow *flow, int rail)
+static void lane_fill(struct verbs_flow *flow, int number, int rail)
 {
     struct gpsh_verbs *verbs = flow->channel->verbs;
     const struct gpsh_verbs_blob *blob = &flow->peer->blob;
-    struct verbs_lane *lane = &flow->lanes[rail];
+    struct verbs_lane *lane = &flow->lanes[number];
     lane->flow = flow;
     lane->rail = (uint8_t)rail;
     lane->cq = &flow->channel->cqs[rail];
@@ -165,14 +172,17 @@ static void flow_fill(struct verbs_flow *flow)
     flow->global = global_rails(verbs, blob);
     find_notes(verbs, flow, blob);
     for (int i = 0; i < flow->n_rails; i++)
-        lane_fill(flow, i);
+        lane_fill(flow, i,
+                  verbs_is_kernels(flow->channel)
+                      ? gpsh_verbs_kernel_rail(verbs, flow->channel, blob)
+                      : i);
 }
 
 // The caller holds the lock.
 static struct verbs_flow *flow_new(struct verbs_channel *channel, struct verbs_peer *peer)
 {
     struct gpsh_verbs *verbs = channel->verbs;
-    uint32_t n_rails = lesser(verbs->n_rails, peer->blob.n_rails);
+    uint32_t n_rails = verbs_is_kernels(channel) ? 1 : lesser(verbs->n_rails, peer->blob.n_rails);
     struct verbs_flow *flow = gpsh_lines_alloc(1, sizeof *flow);
     struct verbs_lane *lanes = gpsh_lines_alloc(n_rails, sizeof *lanes);
     if (!flow || !lanes) {

@@ -76,10 +76,12 @@ int gpsh_verbs_peer_check(const struct gpsh_verbs *verbs, int pe,
 // they are posted in.
 bool gpsh_verbs_may_misplace(const struct gpsh_verbs *verbs,
                              const struct gpsh_verbs_blob_rail *remote);
-// NULL, or why kernels do not post to the PE that has published this themselves, with
+// NULL, or why kernels do not post to the PE that has published this themselves, by that rail, with
 // GPUSHMEM_DEVICE_POST=nic.
 const char *gpsh_verbs_kernel_refused(const struct gpsh_verbs *verbs,
-                                      const struct gpsh_verbs_blob *blob);
+                                      const struct gpsh_verbs_blob *blob, int rail);
+int gpsh_verbs_kernel_rail(const struct gpsh_verbs *verbs, const struct verbs_channel *channel,
+                           const struct gpsh_verbs_blob *blob);
 void gpsh_verbs_peers_free(struct gpsh_verbs *verbs);
 
 // verbs_books.c: what a channel keeps of a flow that it posts to. 0, or why there is no memory.
