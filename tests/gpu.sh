@@ -3,13 +3,14 @@
 # shellcheck disable=SC2086 # words are split on purpose
 # gpu.sh: builds on a GPU host and runs what needs a GPU; the last line is "N passed, N failed".
 #
-#   gpu.sh [--build DIR] [--built] [--quick] [--only REGEX] [--perf] [--coll]
+#   gpu.sh [--build DIR] [--built] [--quick] [--only REGEX] [--perf] [--coll] [--pes N]
 #     --build DIR  build folder (default: build/gpu)
 #     --built      the folder is built already, with this source: GPU hosts have other things to do than compile
 #     --quick      without compute-sanitizer
 #     --only REGEX the tests with such a name (grep -E), e.g. 'memcheck|racecheck'
 #     --perf       afterwards the benchmark rows of docs/benchmarks.md (two PEs; two GPUs if there are) and the command ring's
 #     --coll       no tests: the tables of collectives of docs/benchmarks.md, beside NCCL if there is one (GPUSHMEM_NCCL=FILE)
+#     --pes N      PEs of --coll, with a GPU each (default: 2)
 #
 # GPUSHMEM_BITCODE=FILE is libnvshmem_device.bc for Triton, from `ninja nvshmem_device_bc` on any machine with clang 19 or newer
 # (default: that of the build folder, if it is there).
@@ -19,7 +20,7 @@
 # PEs share a GPU where there are fewer GPUs than PEs: with CUDA_VISIBLE_DEVICES=0 all of them. Exit code 77: there is no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-build=build/gpu built='' quick='' only='' perf='' coll='' passed=0 failed=0
+build=build/gpu built='' quick='' only='' perf='' coll='' pes=2 passed=0 failed=0
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=$2 && shift ;;
@@ -28,6 +29,7 @@ while [ $# -gt 0 ]; do
     --only) only=$2 && shift ;;
     --perf) perf=1 ;;
     --coll) coll=1 ;;
+    --pes) pes=$2 && shift ;;
     *) sed -n '3,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0" && exit 2 ;;
     esac
     shift
@@ -66,12 +68,14 @@ export GPUSHMEM_SETTINGS_FILE=none GPUSHMEM_HANG_REPORT=12 # a test that hangs s
 
 # One line for each operation and size, of what gpushmem perf prints: us, and where NCCL was there our time by its.
 coll_table() {
-    awk '/^# issued by:/ { issuer = $4; sub(";", "", issuer) }
+    awk '/^# NCCL with/ { mark = $3 == "without" ? " *" : "" }
+        /^# issued by:/ { issuer = $4; sub(";", "", issuer) }
         $3 ~ /^(B|KiB|MiB|GiB)$/ {
             name = $1; side = sub(/^nccl-/, "", name); size = $2 " " $3; row = name " " size
             if (!(name in names)) { names[name] = 1; name_of[++n_names] = name }
             if (!(size in sizes)) { sizes[size] = 1; size_of[++n_sizes] = size }
-            us[row, issuer, side] = $4; issuers[issuer] = 1; rows[row] = 1
+            issuers[issuer] = 1; rows[row] = 1
+            if (!((row, issuer, side) in us)) us[row, issuer, side] = $4 (side ? mark : "")
         }
         function ratio(row, issuer) {
             return (row, issuer, 1) in us ? sprintf("%.2f", us[row, issuer, 0] / us[row, issuer, 1]) : ""
@@ -99,16 +103,23 @@ coll_table() {
 if [ -n "$coll" ]; then
     nccl=${GPUSHMEM_NCCL:-$(ldconfig -p | awk '/libnccl.so.2 / { print $NF; exit }')}
     unset GPUSHMEM_NCCL # no setting of the library
-    export GPUSHMEM_HEAP_SIZE=1G
-    # A job for each size: NCCL 2.28 was seen to hang in alltoall of 16 and 64 MiB where a job went on to them, and in
-    # broadcast from 4 MiB on; then that size's further rows are missing. Its kernels are loaded as they are needed, or
-    # each job would load all.
-    for size in 8 4K 64K 256K 1M 4M 16M 64M 256M; do
-        CUDA_MODULE_LOADING=LAZY timeout 15 "$bin/gpushmem" perf coll -n 2 --issuer stream --sizes $size \
+    export GPUSHMEM_HEAP_SIZE=3G
+    # A job for each size, and another one if NCCL 2.28 hangs, as it does in broadcasts from 4 MiB on and in some alltoalls:
+    # then what is missing is measured without registered buffers, and has a star. Its kernels are loaded as they are needed,
+    # or each job would load all.
+    streams() {
+        CUDA_MODULE_LOADING=LAZY timeout 20 "$bin/gpushmem" perf coll -n "$pes" --issuer stream --sizes "$1" \
             ${nccl:+--nccl "$nccl"} 2>&1 | awk '/ring/ { exit } { print; fflush() }'
+        [ "${PIPESTATUS[0]}" != 124 ]
+    }
+    for size in 8 4K 64K 256K 1M 4M 16M 64M 256M 1G; do
+        echo "# NCCL with registered buffers"
+        streams $size && continue
+        echo "# NCCL without registered buffers"
+        NCCL_LOCAL_REGISTER=0 NCCL_GRAPH_REGISTER=0 streams $size
     done | tee /dev/stderr | coll_table
     # those of PEs that map each other's memory, not of the ring
-    GPUSHMEM_P2P=1 timeout 60 "$bin/gpushmem" perf coll -n 2 --issuer device --sizes 8,64,512,1K,4K,16K,64K |
+    GPUSHMEM_P2P=1 timeout 60 "$bin/gpushmem" perf coll -n "$pes" --issuer device --sizes 8,64,512,1K,4K,16K,64K |
         awk '/ring/ { exit } { print }' | tee /dev/stderr | coll_table
     exit
 fi

@@ -19,6 +19,7 @@ static struct {
     int (*all_gather)(const void *, void *, size_t, int, void *, gpushmem_stream_t);
     int (*reduce_scatter)(const void *, void *, size_t, int, int, void *, gpushmem_stream_t);
     int (*broadcast)(const void *, void *, size_t, int, int, void *, gpushmem_stream_t);
+    int (*all_to_all)(const void *, void *, size_t, int, void *, gpushmem_stream_t);
     int (*send)(const void *, size_t, int, int, void *, gpushmem_stream_t);
     int (*receive)(void *, size_t, int, int, void *, gpushmem_stream_t);
     int (*group_start)(void);
@@ -60,6 +61,7 @@ static int load(const char *library)
     status = status ? status : find(&nccl.receive, "ncclRecv", true);
     status = status ? status : find(&nccl.group_start, "ncclGroupStart", true);
     status = status ? status : find(&nccl.group_end, "ncclGroupEnd", true);
+    status = status ? status : find(&nccl.all_to_all, "ncclAlltoAll", false); // since 2.28
     return status ? status : find(&nccl.register_window, "ncclCommWindowRegister", false);
 }
 
@@ -112,6 +114,8 @@ bool perf_nccl_is_open(void)
 
 static int all_to_all(char *target, const char *source, size_t count, gpushmem_stream_t stream)
 {
+    if (nccl.all_to_all)
+        return nccl.all_to_all(source, target, count, FLOAT, nccl.communicator, stream);
     int code = nccl.group_start();
     for (int pe = 0; pe < gpushmem_n_pes() && !code; pe++) {
         size_t at = (size_t)pe * count * sizeof(float);
@@ -138,7 +142,7 @@ int perf_nccl_enqueue(enum perf_nccl_kind kind, void *target, const void *source
                      "ncclReduceScatter");
     case PERF_NCCL_BROADCAST:
         return check(nccl.broadcast(source, target, count, FLOAT, 0, all, stream), "ncclBroadcast");
-    default: return check(all_to_all(target, source, count, stream), "ncclSend and ncclRecv");
+    default: return check(all_to_all(target, source, count, stream), "ncclAlltoAll");
     }
 }
 
