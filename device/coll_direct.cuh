@@ -8,6 +8,18 @@
 
 #include "gpushmem/device/coll_fold.cuh"
 
+// ---- Parts ----
+
+// The part of a vector that belongs to one of `parts`: units of 128 bytes.
+struct gpsh_dev_slice {
+    uint64_t first, bytes;
+};
+GPSH_DEV struct gpsh_dev_slice gpsh_dev_slice_of(uint64_t bytes, unsigned part, unsigned parts)
+{
+    uint64_t piece = ((bytes + parts - 1) / parts + 127) & ~(uint64_t)127, first = piece * part;
+    return {first, first >= bytes ? 0 : bytes - first < piece ? bytes - first : piece};
+}
+
 // ---- Copies ----
 
 // This PE's own block, by all lanes.
@@ -65,61 +77,11 @@ GPSH_DEV void gpsh_dev_coll_leave(struct gpsh_dev_coll *c)
     c->status = gpsh_dev_coll_left(*c);
 }
 
-#if defined(GPSH_COLL_SUMS)
-// Of the library's own kernels between two members: what is sent and what is kept side by side, and
-// read once if it is the same.
-template <int UNITS>
-GPSH_DEV void gpsh_dev_copy_pair_units(char *there, const char *sent, char *here, const char *own,
-                                       uint64_t at, uint64_t step)
-{
-    gpsh_dev_unit<4> out[UNITS], kept[UNITS];
-    GPSH_UNROLL
-    for (int k = 0; k < UNITS; k++)
-        kept[k] = out[k] = gpsh_dev_load_whole(sent + at + (unsigned)k * step);
-    if (here && own != sent) {
-        GPSH_UNROLL
-        for (int k = 0; k < UNITS; k++)
-            kept[k] = gpsh_dev_load_whole(own + at + (unsigned)k * step);
-    }
-    GPSH_UNROLL
-    for (int k = 0; k < UNITS; k++) {
-        gpsh_dev_store_whole(there + at + (unsigned)k * step, out[k]);
-        if (here)
-            gpsh_dev_store_whole(here + at + (unsigned)k * step, kept[k]);
-    }
-}
-
-// False: nothing was done, for a block that is not of whole units.
-GPSH_DEV bool gpsh_dev_copy_pair(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
-{
-    const int other = 1 - c.me;
-    const uint64_t bytes = gpsh_dev_coll_message(op, c.me, other), lanes = c.lanes;
-    if (c.n != 2 || !bytes || op.kind == GPUSHMEM_COLL_COLLECT || gpsh_dev_coll_strided(op))
-        return false;
-    char *here = gpsh_dev_coll_dest(op, c.me);
-    char *there = gpsh_dev_coll_there(c, here, other);
-    const char *sent = gpsh_dev_coll_source(op, other), *own = gpsh_dev_coll_source(op, c.me);
-    if (!there || ((uintptr_t)here | (uintptr_t)sent | (uintptr_t)own | bytes) & 15)
-        return false;
-    here = here == own ? nullptr : here;
-    uint64_t unit = c.lane;
-    for (; unit + (GPSH_COLL_LOADS - 1) * lanes < bytes / 16; unit += GPSH_COLL_LOADS * lanes)
-        gpsh_dev_copy_pair_units<GPSH_COLL_LOADS>(there, sent, here, own, 16 * unit, 16 * lanes);
-    for (; unit < bytes / 16; unit += lanes)
-        gpsh_dev_copy_pair_units<1>(there, sent, here, own, 16 * unit, 0);
-    return true;
-}
-#endif
-
 // Each member pushes its blocks, beginning with the next one's. `base`: where this PE's block goes
 // in dest.
 GPSH_DEV void gpsh_dev_copy_push(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
                                  char *base)
 {
-#if defined(GPSH_COLL_SUMS)
-    if (gpsh_dev_copy_pair(*c, op))
-        return;
-#endif
     for (int k = 1; k < c->n; k++) {
         int to = c->me + k < c->n ? c->me + k : c->me + k - c->n;
         char *there = gpsh_dev_coll_there(*c, base, to);
@@ -143,6 +105,63 @@ GPSH_DEV void gpsh_dev_copy_direct(struct gpsh_dev_coll *c, const struct gpushme
     if (c->status)
         return;
     gpsh_dev_copy_push(c, op, gpsh_dev_coll_dest(op, c->me));
+    gpsh_dev_coll_leave(c);
+}
+
+// ---- Broadcasts of streams: each leaf reads a part, and passes it on ----
+
+// Where the root's source is, which the others may not know: how far behind dest.
+GPSH_DEV void gpsh_dev_relay_tell(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
+{
+    uint64_t away = (uintptr_t)op.source - (uintptr_t)op.dest;
+    for (int r = (int)c.group.rank; r < c.n; r += (int)c.group.size)
+        if (r != c.me)
+            gpsh_dev_coll_tell(c, GPUSHMEM_COLL_COUNT, away, r);
+}
+
+// After the entry flags.
+GPSH_DEV const char *gpsh_dev_relay_source(const struct gpsh_dev_coll &c,
+                                           const struct gpushmem_coll_op &op)
+{
+    const uint64_t *told = gpsh_dev_coll_flag(c, GPUSHMEM_COLL_COUNT, op.root);
+    return (const char *)((uintptr_t)gpsh_dev_coll_there(c, op.dest, op.root) +
+                          gpsh_dev_load64_value_sys(told));
+}
+
+// What this PE passes on.
+GPSH_DEV struct gpsh_dev_slice gpsh_dev_relay_part(const struct gpsh_dev_coll &c,
+                                                   const struct gpushmem_coll_op &op)
+{
+    const int leaf = c.me < op.root ? c.me : c.me - 1;
+    return gpsh_dev_slice_of(gpsh_dev_coll_bytes(op), (unsigned)leaf, (unsigned)c.n - 1);
+}
+
+// `bytes` at from to the same place of all leaves, from this PE's `to` on.
+GPSH_DEV void gpsh_dev_relay_copy(const struct gpsh_dev_coll &c, int root, char *to,
+                                  const char *from, uint64_t bytes)
+{
+    for (int k = 0; k < c.n && bytes; k++) {
+        int rank = c.me + k < c.n ? c.me + k : c.me + k - c.n;
+        if (rank != root)
+            gpsh_dev_coll_copy(gpsh_dev_coll_there(c, to, rank), from, bytes, c.lane, c.lanes);
+    }
+}
+
+// What a leaf reads once it stores to all leaves: so the root sends each byte once, and nobody
+// waits for a piece to arrive. All members are mapped.
+GPSH_DEV void gpsh_dev_broadcast_relayed(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    if (c->me == op.root)
+        gpsh_dev_relay_tell(*c, op);
+    gpsh_dev_coll_exchange(c, GPUSHMEM_COLL_ENTRY);
+    if (c->status)
+        return;
+    const struct gpsh_dev_slice part = gpsh_dev_relay_part(*c, op);
+    if (c->me == op.root)
+        gpsh_dev_copy_own(*c, op);
+    else
+        gpsh_dev_relay_copy(*c, op.root, (char *)op.dest + part.first,
+                            gpsh_dev_relay_source(*c, op) + part.first, part.bytes);
     gpsh_dev_coll_leave(c);
 }
 
@@ -203,16 +222,6 @@ GPSH_DEV void gpsh_dev_coll_staged(struct gpsh_dev_coll *c, const struct gpushme
 }
 
 // ---- Folds ----
-
-// The part of a vector that belongs to one of `parts`: units of 128 bytes.
-struct gpsh_dev_slice {
-    uint64_t first, bytes;
-};
-GPSH_DEV struct gpsh_dev_slice gpsh_dev_slice_of(uint64_t bytes, unsigned part, unsigned parts)
-{
-    uint64_t piece = ((bytes + parts - 1) / parts + 127) & ~(uint64_t)127, first = piece * part;
-    return {first, first >= bytes ? 0 : bytes - first < piece ? bytes - first : piece};
-}
 
 // reducescatter pulls this PE's block from all. Of a reduce the owner of a slice pulls it from all,
 // folds it and pushes it to all: the only one to touch it, so dest may be source, and half of what

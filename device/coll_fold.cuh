@@ -214,80 +214,6 @@ GPSH_DEV void gpsh_dev_fold_by_lanes(const struct gpsh_dev_coll &c,
         gpsh_dev_fold_units<UNITS>(c, op, job, fold, unit, lanes);
 }
 
-#if defined(GPSH_COLL_SUMS)
-// ---- By the library's own kernels: sums of two members ----
-
-struct gpsh_dev_fold_pair {
-    const char *zero, *one; // of both ranks
-    char *here, *there;     // there: NULL if the result is this PE's alone
-};
-
-template <int UNITS, class Fold>
-GPSH_DEV void gpsh_dev_fold_pair_units(const struct gpsh_dev_fold_pair &pair, const Fold &fold,
-                                       uint64_t at, uint64_t step)
-{
-    gpsh_dev_unit<4> zero[UNITS], one[UNITS];
-    GPSH_UNROLL
-    for (int k = 0; k < UNITS; k++) {
-        zero[k] = gpsh_dev_load_whole(pair.zero + at + (unsigned)k * step);
-        one[k] = gpsh_dev_load_whole(pair.one + at + (unsigned)k * step);
-    }
-    GPSH_UNROLL
-    for (int k = 0; k < UNITS; k++) {
-        gpsh_dev_acc<4> acc = gpsh_dev_fold_with(fold, gpsh_dev_acc<4>{}, zero[k], true);
-        zero[k] = gpsh_dev_folded(fold, gpsh_dev_fold_with(fold, acc, one[k], false));
-        gpsh_dev_store_whole(pair.here + at + (unsigned)k * step, zero[k]);
-        if (pair.there)
-            gpsh_dev_store_whole(pair.there + at + (unsigned)k * step, zero[k]);
-    }
-}
-
-// Returns the first unit of this lane that is left: the last one of the block, if it is not whole.
-template <int TYPE>
-GPSH_DEV uint64_t gpsh_dev_fold_pairs(const struct gpsh_dev_coll &c,
-                                      const struct gpsh_dev_fold_job &job, uint64_t unit,
-                                      uint64_t lanes)
-{
-    constexpr int some = GPSH_COLL_LOADS;
-    const gpsh_dev_fold_one<TYPE, GPUSHMEM_COLL_SUM> fold;
-    const uint64_t units = job.bytes / 16;
-    struct gpsh_dev_fold_pair pair = {gpsh_dev_fold_source(c, job, 0),
-                                      gpsh_dev_fold_source(c, job, 1), job.dest, nullptr};
-    if (job.results == gpsh_dev_fold_job::all)
-        pair.there = gpsh_dev_coll_there(c, job.dest, 1 - c.me);
-    for (; unit + (some - 1) * lanes < units; unit += some * lanes)
-        gpsh_dev_fold_pair_units<some>(pair, fold, 16 * unit, 16 * lanes);
-    for (; unit < units; unit += lanes)
-        gpsh_dev_fold_pair_units<1>(pair, fold, 16 * unit, 0);
-    return unit;
-}
-
-GPSH_DEV uint64_t gpsh_dev_fold_sums_of_pairs(const struct gpsh_dev_coll &c,
-                                              const struct gpushmem_coll_op &op,
-                                              const struct gpsh_dev_fold_job &job, uint64_t unit,
-                                              uint64_t lanes)
-{
-    if (c.n != 2 || job.end != 2 || job.results == gpsh_dev_fold_job::prefixes ||
-        op.fold != GPUSHMEM_COLL_SUM || !gpsh_dev_fold_is_aligned(job))
-        return unit;
-    switch (op.type) { // sums wrap, so that signed numbers are as unsigned ones
-    case GPUSHMEM_COLL_INT32:
-    case GPUSHMEM_COLL_UINT32:
-        return gpsh_dev_fold_pairs<GPUSHMEM_COLL_UINT32>(c, job, unit, lanes);
-    case GPUSHMEM_COLL_INT64:
-    case GPUSHMEM_COLL_UINT64:
-        return gpsh_dev_fold_pairs<GPUSHMEM_COLL_UINT64>(c, job, unit, lanes);
-    case GPUSHMEM_COLL_HALF: return gpsh_dev_fold_pairs<GPUSHMEM_COLL_HALF>(c, job, unit, lanes);
-    case GPUSHMEM_COLL_BFLOAT16:
-        return gpsh_dev_fold_pairs<GPUSHMEM_COLL_BFLOAT16>(c, job, unit, lanes);
-    case GPUSHMEM_COLL_FLOAT: return gpsh_dev_fold_pairs<GPUSHMEM_COLL_FLOAT>(c, job, unit, lanes);
-    case GPUSHMEM_COLL_DOUBLE:
-        return gpsh_dev_fold_pairs<GPUSHMEM_COLL_DOUBLE>(c, job, unit, lanes);
-    default: return unit;
-    }
-}
-#endif
-
 // By all lanes. The library's own kernels have no lone threads, and the sums of gradients in place
 // (GPSH_COLL_SUMS): calls for each unit take a third of the time that the links leave.
 GPSH_DEV_CALL void gpsh_dev_coll_fold(struct gpsh_dev_coll c, struct gpushmem_coll_op op,
@@ -297,8 +223,7 @@ GPSH_DEV_CALL void gpsh_dev_coll_fold(struct gpsh_dev_coll c, struct gpushmem_co
     uint64_t first = lane;
 #if defined(GPSH_COLL_SUMS)
     constexpr int sum = GPUSHMEM_COLL_SUM;
-    first = gpsh_dev_fold_sums_of_pairs(c, op, job, first, lanes);
-    switch (op.fold == sum && first == lane ? +op.type : -1) {
+    switch (op.fold == sum ? +op.type : -1) {
     case GPUSHMEM_COLL_FLOAT:
         gpsh_dev_fold_by_lanes<GPSH_COLL_LOADS>(
             c, op, job, gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, sum>(), first, lanes);

@@ -8,6 +8,9 @@
 #include "gpushmem/device/coll.cuh"
 #include "gpushmem/device/coll_few.cuh"
 #include "gpushmem/device/coll_nodes.cuh"
+#if defined(GPSH_COLL_SUMS)
+#include "gpushmem/device/coll_unrolled.cuh"
+#endif
 
 // The library launches blocks of one dimension: no numbers of three are put together.
 GPSH_DEV struct gpsh_dev_group gpsh_dev_stream_group(void)
@@ -170,6 +173,12 @@ GPSH_DEV void gpsh_dev_stream_large(const struct gpushmem_dev &dev,
         gpsh_dev_coll_alone(c, op);
     else if (op.way == GPUSHMEM_COLL_ROUNDS)
         gpsh_dev_coll_rounds(&c, op);
+#if defined(GPSH_COLL_SUMS)
+    else if (gpsh_dev_coll_unrolled(&c, op))
+        ;
+#endif
+    else if (op.way == GPUSHMEM_COLL_RELAY)
+        gpsh_dev_broadcast_relayed(&c, op);
     else
         gpsh_dev_coll_direct(&c, op);
     gpsh_dev_stream_coll_end(&c);
@@ -227,6 +236,8 @@ GPSH_DEV void gpsh_dev_stream_small(const struct gpushmem_dev &dev,
     }
     if (few.others == 1)
         gpsh_dev_stream_few<1>(dev, team, op, few);
+    else if (few.others <= 3)
+        gpsh_dev_stream_few<3>(dev, team, op, few);
     else
         gpsh_dev_stream_few<GPUSHMEM_COLL_FEW_OTHERS>(dev, team, op, few);
 }

@@ -250,9 +250,9 @@ GPSH_DEV void gpsh_dev_coll_await(struct gpsh_dev_coll *c, const uint64_t *word,
 }
 
 // Each thread tells and hears some of the members; then all of the group know that all members are
-// there, or all give up. What the group did before is visible to them, and what they did to the
-// group.
-GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag)
+// there, or all give up. What they did before is visible to the group, and with `fence` what the
+// group did to them.
+GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag, bool fence = true)
 {
     c->status = gpsh_dev_group_agree(c->group, c->status);
     if (c->status)
@@ -262,7 +262,7 @@ GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag)
     uint64_t *mine = gpsh_dev_coll_flag(*c, flag, c->me);
     // looked up before the fence, after which everything has to be read from memory again
     char *there = first < c->n ? gpsh_dev_coll_there(*c, mine, first) : nullptr;
-    if (rank < (unsigned)c->n)
+    if (fence && rank < (unsigned)c->n)
         gpsh_dev_fence_sys();
     if (there)
         gpsh_dev_store64_sys(there, c->epoch);
@@ -275,9 +275,9 @@ GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag)
     c->status = gpsh_dev_group_agree(c->group, c->status);
 }
 
-GPSH_DEV_CALL int gpsh_dev_coll_met(struct gpsh_dev_coll c, int flag)
+GPSH_DEV_CALL int gpsh_dev_coll_met(struct gpsh_dev_coll c, int flag, bool fence = true)
 {
-    gpsh_dev_coll_meet(&c, flag);
+    gpsh_dev_coll_meet(&c, flag, fence);
     return c.status;
 }
 
@@ -291,7 +291,7 @@ GPSH_DEV void gpsh_dev_coll_exchange(struct gpsh_dev_coll *c, int flag)
 GPSH_DEV void gpsh_dev_coll_clear(const struct gpsh_dev_coll &c)
 {
     char *packets = c.scratch + gpushmem_coll_ll_at(c.room, c.stream);
-    unsigned bytes = c.stream ? +GPUSHMEM_COLL_STREAM_LL : +GPUSHMEM_COLL_KERNEL_LL;
+    unsigned bytes = (unsigned)gpushmem_coll_ll_bytes(c.room, c.stream);
     for (unsigned i = c.group.rank; i < bytes / sizeof(struct gpsh_dev_packet); i += c.group.size)
         gpsh_dev_store_packet(packets + i * sizeof(struct gpsh_dev_packet), {0, 0});
     bytes = c.dense ? (unsigned)gpushmem_coll_dense_bytes(c.stream) : 0;

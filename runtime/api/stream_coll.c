@@ -183,15 +183,6 @@ static int submit_one(const struct gpushmem_coll_op *op, const struct teams *tea
                     : gpsh_coll_gpu_submit(&chosen, &teams->device, choice, stream);
 }
 
-static int submit_two(const struct gpushmem_coll_op *op, const struct teams *teams,
-                      gpushmem_stream_t stream)
-{
-    struct gpushmem_coll_op two[2];
-    gpsh_coll_in_two(op, &teams->device.entry, two);
-    int status = submit_one(&two[0], teams, choose(&two[0], teams), stream);
-    return status ? status : submit_one(&two[1], teams, choose(&two[1], teams), stream);
-}
-
 // A reduce in place by nodes: as much at a time as can be kept, after which it is kept.
 static int submit_segments(const struct gpushmem_coll_op *op, const struct teams *teams,
                            struct gpsh_coll_choice choice, gpushmem_stream_t stream)
@@ -219,8 +210,6 @@ static int submit(const struct call *call, const struct teams *teams)
     if (gpsh_stream_is_done_now())
         return do_now(call, teams->host);
     struct gpsh_coll_choice choice = choose(&call->op, teams);
-    if (choice.way == GPUSHMEM_COLL_TWO)
-        return submit_two(&call->op, teams, call->stream);
     bool in_place = call->op.dest == call->op.source && call->op.kind == GPUSHMEM_COLL_REDUCE;
     if (choice.way == GPUSHMEM_COLL_NODES && in_place)
         return submit_segments(&call->op, teams, choice, call->stream);

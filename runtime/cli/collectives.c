@@ -100,8 +100,7 @@ int gpsh_cli_print_collectives(void)
         "and source apart.");
     gpsh_page_paragraph("Kernels send blocks of up to 512 bytes in packets, two members up to "
                         "64 KiB in dense ones, more up to some KiB through staging memory, and the "
-                        "rest directly. What goes twice is two halves of a "
-                        "broadcast, or of a reduce a reducescatter and an fcollect.");
+                        "rest directly.");
     putchar('\n');
     print_nodes(gpsh_coll_limits.nodes);
     print_heading();

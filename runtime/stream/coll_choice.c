@@ -29,7 +29,6 @@ enum is {
     LONG = 1 << 11,        // or does not, and its pieces can be counted
     SAVES = 1 << 12,       // blocks that cross once for each node save as much as a hop costs
     PACKETS = 1 << 13,     // fits packets, by the setting or the constant
-    HALVES = 1 << 14,      // fits packets as two operations
     STAGES = 1 << 15,      // fits staging memory
     COPIES = 1 << 17,      // at least as large as the setting says
     FITS_WORDS = GPSH_COLL_FITS_WORDS,
@@ -86,12 +85,17 @@ static const struct rule {
     {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
     // benchmarks.md, two H200 by NVLink, in a graph: a reduce of 64 KiB takes 3.9 us in packets and
     // 4.4 in dense ones, of 1 MiB 9.5 in those and 11.7 by loads and stores, of 4 MiB 26.6 and
-    // 21.7; a gather of twice 512 KiB 6.9 and 9.1, of twice 2 MiB 15.6 and 13.5. Copy engines leave
-    // multiprocessors to others; of an alltoall of twice 8 MiB they took 37 us, stores 32.
+    // 21.7; a gather of twice 512 KiB 6.9 and 9.1, of twice 2 MiB 15.6 and 13.5. Four: a reduce of
+    // 128 KiB takes 6.4 in packets and 9.4 by loads and stores, of 256 KiB 9.8 and 9.7; a gather of
+    // four times 128 KiB 6.1 and 8.6, of 256 KiB 9.5 and 9.3, a reducescatter of those 9.9
+    // and 11.8.
+    // Copy engines leave multiprocessors to others, but take 1.4 TB/s for the own block: two times
+    // 128 MiB took 429 us, by stores 391; four times 256 MiB 2210, by stores about 2300.
+    {STREAM, GPUSHMEM_COLL_DENSE, 0xffff, DENSE, (192 << 10) + 1, 0},
     {STREAM, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
     {STREAM, GPUSHMEM_COLL_DENSE, 0xffff, DENSE, 0, 0},
-    {STREAM, GPUSHMEM_COLL_TWO, KIND(REDUCE) | KIND(BROADCAST), HALVES, 0, 0},
-    {STREAM, GPUSHMEM_COLL_COPY, SPREADS, COPIES, 0, 0},
+    {STREAM, GPUSHMEM_COLL_COPY, KIND(FCOLLECT), COPIES, 0, 0},
+    {STREAM, GPUSHMEM_COLL_RELAY, KIND(BROADCAST), 0, 0, 0},
     {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
 
     // These rows are those of gpsh_dev_coll_way (device/coll.cuh), which has them compiled in.
@@ -115,11 +119,12 @@ enum {
     LARGE = 2 << 20,         // from there 64 blocks, which fill the links where both sides send
     KERNEL_DENSE = 64 << 10, // GPSH_DENSE_KERNEL_MOST
     DENSE_THREADS = 256,
+    PACKET_THREADS = 128, // more multiprocessors have fewer instructions each
 };
 
 #define STANDARD                                                                                   \
     {                                                                                              \
-        192 << 10, 1 << 20, 64 << 20, 64, 1, 0                                                     \
+        768 << 10, 1 << 20, 256 << 20, 64, 1, 0                                                    \
     }
 static const struct gpsh_coll_limits standard = STANDARD;
 struct gpsh_coll_limits gpsh_coll_limits = STANDARD;
@@ -269,41 +274,6 @@ static bool fits_packets(const struct gpushmem_coll_op *op, uint64_t bytes, int 
            !gpushmem_coll_is_wide(op->kind, op->type, op->fold);
 }
 
-// Elements of the larger part if what is too large for packets can go in two operations that are
-// not; else 0.
-static uint64_t part_of(const struct gpushmem_coll_op *op, int n)
-{
-    if (op->kind == GPUSHMEM_COLL_BROADCAST)
-        return op->n / 2 + op->n % 2;
-    return op->kind == GPUSHMEM_COLL_REDUCE && op->n % (uint64_t)n == 0 ? op->n / (uint64_t)n : 0;
-}
-
-static bool fits_twice(const struct gpushmem_coll_op *op, int n,
-                       const struct gpsh_coll_limits *limits)
-{
-    return n > 1 && n <= GPUSHMEM_COLL_FEW_OTHERS + 1 && part_of(op, n) > 0 &&
-           fits_packets(op, part_of(op, n) * op->width, n, limits);
-}
-
-void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
-                      struct gpushmem_coll_op two[2])
-{
-    uint64_t part = part_of(op, team->n), bytes = part * op->width;
-    two[0] = two[1] = *op;
-    two[0].n = two[1].n = part;
-    if (op->kind == GPUSHMEM_COLL_BROADCAST) {
-        two[1].n = op->n - part;
-        two[1].dest = (char *)op->dest + bytes;
-        if (op->root == team->my_rank) // nobody else's is looked at: it may be NULL
-            two[1].source = (const char *)op->source + bytes;
-        return;
-    }
-    two[0].kind = GPUSHMEM_COLL_REDUCESCATTER;
-    two[0].dest = (char *)op->dest + (uint64_t)team->my_rank * bytes;
-    two[1].kind = GPUSHMEM_COLL_FCOLLECT;
-    two[1].source = two[0].dest;
-}
-
 static unsigned of_mapped(const struct gpushmem_coll_op *op, uint64_t bytes,
                           const struct gpushmem_dev_team *team,
                           const struct gpsh_coll_limits *limits)
@@ -312,7 +282,6 @@ static unsigned of_mapped(const struct gpushmem_coll_op *op, uint64_t bytes,
     bool dense = gpushmem_coll_may_be_dense(op->kind, n, team->flags) && bytes <= limits->dense &&
                  bytes <= GPUSHMEM_COLL_DENSE_MOST;
     return (fits_packets(op, bytes, n, limits) ? PACKETS : 0u) | (dense ? DENSE : 0u) |
-           (fits_twice(op, n, limits) ? HALVES : 0u) |
            (limits->copies && bytes >= limits->copies ? COPIES : 0u);
 }
 
@@ -320,8 +289,9 @@ static unsigned of_mapped(const struct gpushmem_coll_op *op, uint64_t bytes,
 static struct gpsh_coll_choice in_packets(int way, uint64_t bytes)
 {
     uint64_t threads = (bytes + 7) / 8;
-    unsigned blocks = at_most((threads + THREADS - 1) / THREADS, GPUSHMEM_COLL_STREAM_BLOCKS);
-    unsigned warps = at_most((threads + 31) / 32, THREADS / 32);
+    unsigned blocks =
+        at_most((threads + PACKET_THREADS - 1) / PACKET_THREADS, GPUSHMEM_COLL_STREAM_BLOCKS);
+    unsigned warps = at_most((threads + 32 * blocks - 1) / (32 * blocks), THREADS / 32);
     return (struct gpsh_coll_choice){way, blocks, 32 * warps};
 }
 
@@ -376,7 +346,6 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
     case GPUSHMEM_COLL_AUTO:
     case GPUSHMEM_COLL_COPY: return (struct gpsh_coll_choice){way, 1, 32};
     case GPUSHMEM_COLL_LL: return in_packets(way, bytes);
-    case GPUSHMEM_COLL_TWO: return in_packets(way, part_of(op, n) * op->width);
     case GPUSHMEM_COLL_DENSE: return in_dense(bytes, limits->blocks);
     case GPUSHMEM_COLL_NODES:
         return (struct gpsh_coll_choice){
@@ -405,7 +374,7 @@ int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, unsigned f
 const char *gpsh_coll_way_name(int way)
 {
     static const char *const names[] = {"flags",  "packets", "staged", "direct", "dense",
-                                        "copies", "rounds",  "twice",  "nodes",  "keep"};
+                                        "copies", "rounds",  "relay",  "nodes",  "keep"};
     return names[way];
 }
 

@@ -81,12 +81,6 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
 uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
                            const struct gpsh_device_nodes *nodes);
 
-// The two operations of GPUSHMEM_COLL_TWO, one after the other on the same stream: halves of a
-// broadcast; of a reduce, a reducescatter into this PE's part of dest, and an fcollect of the
-// parts. Each part is folded in the order of the members, as ever.
-void gpsh_coll_in_two(const struct gpushmem_coll_op *op, const struct gpushmem_dev_team *team,
-                      struct gpushmem_coll_op two[2]);
-
 // ---- Of kernels, which have the rows compiled in ----
 
 // enum gpushmem_coll_way. `flags` of the team of n members (enum gpushmem_dev_team_flag).

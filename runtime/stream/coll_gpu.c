@@ -11,10 +11,11 @@
 #include "stream/stream_image.h"
 #include "stream/stream_module.h"
 
-enum kernel { SYNC, PACKETS, PAIR, FEW, DENSE, LARGE, NODES, ENTER, LEAVE, KERNELS };
+enum kernel { SYNC, PACKETS, PAIR, FOUR, FEW, DENSE, LARGE, NODES, ENTER, LEAVE, KERNELS };
 static const char *const names[KERNELS] = {
-    "gpsh_coll_sync",  "gpsh_coll_packets", "gpsh_coll_pair",  "gpsh_coll_few",  "gpsh_coll_dense",
-    "gpsh_coll_large", "gpsh_coll_nodes",   "gpsh_coll_enter", "gpsh_coll_leave"};
+    "gpsh_coll_sync",  "gpsh_coll_packets", "gpsh_coll_pair",  "gpsh_coll_four",
+    "gpsh_coll_few",   "gpsh_coll_dense",   "gpsh_coll_large", "gpsh_coll_nodes",
+    "gpsh_coll_enter", "gpsh_coll_leave"};
 
 static void unload(void);
 static struct gpsh_stream_module colls;
@@ -31,7 +32,8 @@ static struct gpsh_stream_module colls = {
     .names = names,
     .n = KERNELS,
     .asked = SYNC,
-    .late = DENSE,
+    .late = ENTER,
+    .early_blocks = GPUSHMEM_COLL_STREAM_BLOCKS,
     .idle_threads = 32,
     .idle_nothing = nothing,
     .unload = unload,
@@ -71,29 +73,25 @@ static gpsh_cu_result by_few(const struct gpushmem_coll_op *op,
     }
     void *parameters[] = {&colls.handle, (void *)(uintptr_t)team, (void *)(uintptr_t)op, &few};
     const struct gpsh_stream_shape shape = {choice.blocks, choice.threads};
-    return gpsh_stream_module_launch(&colls, few.others == 1 ? PAIR : FEW, shape, parameters,
-                                     stream);
+    enum kernel kernel = few.others == 1 ? PAIR : few.others <= 3 ? FOUR : FEW;
+    return gpsh_stream_module_launch(&colls, (int)kernel, shape, parameters, stream);
 }
 
 // ---- Copies ----
 
-// A block of this PE's to one member, itself included. Nothing to do if it is there already.
+// This PE's block of an fcollect to one member, itself included. Nothing to do if it is there
+// already.
 static gpsh_cu_result copy_to(const struct gpushmem_coll_op *op,
                               const struct gpushmem_dev_team *team, int rank, int pe,
                               gpushmem_stream_t stream)
 {
     uint64_t bytes = op->n * op->width;
-    const char *from = (const char *)op->source;
-    char *to = (char *)op->dest;
-    if (op->kind == GPUSHMEM_COLL_ALLTOALL)
-        from += (uint64_t)rank * bytes;
-    if (op->kind != GPUSHMEM_COLL_BROADCAST)
-        to += (uint64_t)team->my_rank * bytes;
-    if (rank == team->my_rank && to == from)
+    char *to = (char *)op->dest + (uint64_t)team->my_rank * bytes;
+    if (rank == team->my_rank && to == (const char *)op->source)
         return 0;
     char *there = gpsh_device_side_direct(pe) + gpsh_offset(to);
-    return gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)there, (gpsh_cu_ptr)(uintptr_t)from, bytes,
-                            stream);
+    return gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)there, (gpsh_cu_ptr)(uintptr_t)op->source,
+                            bytes, stream);
 }
 
 // Flags, copies, flags: what the copy engine wrote is at the other GPU when the last kernel begins.
@@ -101,9 +99,8 @@ static gpsh_cu_result by_copies(const struct gpushmem_coll_op *op,
                                 const struct gpushmem_dev_team *team, const int32_t *pes,
                                 struct gpsh_coll_choice choice, gpushmem_stream_t stream)
 {
-    bool sends = op->kind != GPUSHMEM_COLL_BROADCAST || op->root == team->my_rank;
     gpsh_cu_result code = launch(ENTER, op, team, choice, stream);
-    for (int k = 1; k <= team->n && sends && !code; k++) {
+    for (int k = 1; k <= team->n && !code; k++) {
         int rank = (team->my_rank + k) % team->n;
         code = copy_to(op, team, rank, pes[rank], stream);
     }

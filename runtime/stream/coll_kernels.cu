@@ -29,7 +29,7 @@ KERNEL(packets, 512)
     gpsh_dev_let_next_kernel_start();
 }
 
-// For two members, and for up to eight.
+// For two members, for up to four and for up to eight.
 #define KERNEL_OF_FEW(name, others)                                                                \
     extern "C" __global__ void __launch_bounds__(512)                                              \
         gpsh_coll_##name(const __grid_constant__ struct gpushmem_dev dev,                          \
@@ -43,24 +43,31 @@ KERNEL(packets, 512)
         gpsh_dev_let_next_kernel_start();                                                          \
     }
 KERNEL_OF_FEW(pair, 1)
+KERNEL_OF_FEW(four, 3)
 KERNEL_OF_FEW(few, GPUSHMEM_COLL_FEW_OTHERS)
 
 KERNEL(dense, 512)
 {
+    gpsh_dev_await_kernel_before();
     if (op.kind)
         gpsh_dev_stream_dense(dev, team, op);
+    gpsh_dev_let_next_kernel_start();
 }
 
 KERNEL(large, 512)
 {
+    gpsh_dev_await_kernel_before();
     if (op.kind)
         gpsh_dev_stream_large(dev, team, op);
+    gpsh_dev_let_next_kernel_start();
 }
 
 KERNEL(nodes, 512)
 {
+    gpsh_dev_await_kernel_before();
     if (op.kind)
         gpsh_dev_stream_nodes(dev, team, op);
+    gpsh_dev_let_next_kernel_start();
 }
 
 // Before and after the copy engine's work: the entry flags, the exit flags.

@@ -35,6 +35,7 @@ static struct gpsh_stream_module streams = {
     .n = GPUSHMEM_STREAM_KINDS,
     .asked = GPUSHMEM_STREAM_BARRIER,
     .late = GPUSHMEM_STREAM_KINDS,
+    .early_blocks = 1,
     .idle_threads = 1,
     .idle_nothing = nothing,
     .unload = gpsh_stream_gpu_unload,

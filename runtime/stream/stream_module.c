@@ -106,13 +106,13 @@ static bool may_be_early(gpsh_cu_function kernel)
            !gpsh_cu.function_attribute(&code, GPSH_CU_FUNCTION_PTX_VERSION, kernel) && code >= 90;
 }
 
-// A kernel is launched early only if it is one block: a larger one that follows a wait or a barrier
-// would hold its multiprocessors until that ends, and what is waited for may need them.
+// A kernel that is launched early holds multiprocessors while it awaits the one before it. The
+// library's let it start when they wait for nothing more; a program's may do so before.
 gpsh_cu_result gpsh_stream_module_launch(const struct gpsh_stream_module *m, int kernel,
                                          struct gpsh_stream_shape shape, void **parameters,
                                          gpushmem_stream_t stream)
 {
-    if (!m->early || shape.blocks > 1 || kernel >= m->late)
+    if (!m->early || shape.blocks > m->early_blocks || kernel >= m->late)
         return gpsh_cu.launch(m->kernels[kernel], shape.blocks, 1, 1, shape.threads, 1, 1, 0,
                               stream, parameters, NULL);
     struct gpsh_cu_launch_attribute early = {.id = GPSH_CU_LAUNCH_EARLY, .value.on = 1};

@@ -21,7 +21,8 @@ struct gpsh_stream_module {
     const char *const *names; // [n] of the kernels; NULL where a number has none
     int n;
     int asked;                  // the kernel whose code tells whether they may be launched early
-    int late;                   // kernels from this number on are never launched early
+    int late;                   // kernels from this number on are never launched early,
+    unsigned early_blocks;      // nor those of more blocks
     unsigned idle_threads;      // of the launch that warms up, with parameters that
     void *const *idle_nothing;  // leave a kernel nothing to do
     void (*unload)(void);       // calls gpsh_stream_module_unload

@@ -10,24 +10,24 @@ static struct gpushmem_coll_op reduce_of(uint64_t n, uint32_t width)
     return (struct gpushmem_coll_op){.kind = GPUSHMEM_COLL_REDUCE, .n = n, .width = width};
 }
 
-// What fits into packets goes once; up to as much for each member's part, twice; then otherwise.
-Test(coll_choice, gpsh_coll_choose__reduce_of_parts_that_fit__goes_twice)
+Test(coll_choice, gpsh_coll_choose__large_broadcasts__are_relayed)
 {
-    const struct gpsh_coll_limits limits = {192 << 10, 0, 8 << 20, 64, 1, 0};
-    const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
+    const struct gpsh_coll_limits limits = {192 << 10, 1 << 20, 64 << 20, 64, 1, 0};
     const struct {
-        uint64_t n;
+        int n;
+        uint64_t bytes;
         int way;
-    } rows[] = {{192 << 8, GPUSHMEM_COLL_LL},
-                {(192 << 8) + 2, GPUSHMEM_COLL_TWO},
-                {192 << 9, GPUSHMEM_COLL_TWO},
-                {(192 << 8) + 1, GPUSHMEM_COLL_DIRECT}, // two parts would not be alike
-                {(192 << 9) + 2, GPUSHMEM_COLL_DIRECT}};
+    } rows[] = {{2, 4 << 20, GPUSHMEM_COLL_RELAY},
+                {2, 64 << 20, GPUSHMEM_COLL_RELAY},
+                {4, 64 << 10, GPUSHMEM_COLL_LL},
+                {4, 4 << 20, GPUSHMEM_COLL_RELAY},
+                {4, 64 << 20, GPUSHMEM_COLL_RELAY}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct gpushmem_coll_op op = reduce_of(rows[i].n, 4);
-        cr_expect_eq(gpsh_coll_choose(&op, &team, &one_node, true, &limits).way, rows[i].way,
-                     "%d: %d", (int)rows[i].n,
-                     gpsh_coll_choose(&op, &team, &one_node, true, &limits).way);
+        const struct gpushmem_dev_team team = {.n = rows[i].n, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
+        const struct gpushmem_coll_op op = {
+            .kind = GPUSHMEM_COLL_BROADCAST, .n = rows[i].bytes, .width = 1};
+        int way = gpsh_coll_choose(&op, &team, &one_node, true, &limits).way;
+        cr_expect_eq(way, rows[i].way, "row %zu: %d", i, way);
     }
 }
 
@@ -44,7 +44,7 @@ Test(coll_choice, gpsh_coll_choose__two_members_with_room__send_dense_packets)
         int way;
         unsigned blocks, threads;
     } rows[] = {
-        {2, streams | 2u << shift, 192 << 10, GPUSHMEM_COLL_LL, 48, 512},
+        {2, streams | 2u << shift, 192 << 10, GPUSHMEM_COLL_LL, 64, 384},
         {2, streams | 2u << shift, (192 << 10) + 4, GPUSHMEM_COLL_DENSE, 17, 256},
         {2, streams | 2u << shift, 384 << 10, GPUSHMEM_COLL_DENSE, 32, 256},
         {2, streams | 2u << shift, 4 << 20, GPUSHMEM_COLL_DENSE, 32, 256},
@@ -60,51 +60,6 @@ Test(coll_choice, gpsh_coll_choose__two_members_with_room__send_dense_packets)
         cr_expect(choice.blocks == rows[i].blocks && choice.threads == rows[i].threads,
                   "row %zu: %u x %u", i, choice.blocks, choice.threads);
     }
-}
-
-Test(coll_choice, gpsh_coll_in_two__odd_broadcast__is_two_halves)
-{
-    static char dest[16], source[16];
-    const struct gpsh_coll_limits limits = {8, 0, 8 << 20, 64, 1, 0};
-    const struct gpushmem_dev_team team = {.n = 2, .flags = GPUSHMEM_DEV_TEAM_DIRECT};
-    struct gpushmem_coll_op op = {.kind = GPUSHMEM_COLL_BROADCAST,
-                                  .n = 7,
-                                  .width = 2,
-                                  .dest = dest,
-                                  .source = source},
-                            two[2];
-    cr_expect_eq(gpsh_coll_choose(&op, &team, &one_node, true, &limits).way, GPUSHMEM_COLL_TWO);
-    gpsh_coll_in_two(&op, &team, two);
-    cr_expect(two[0].n == 4 && two[0].dest == dest && two[0].source == source);
-    cr_expect(two[1].n == 3 && two[1].dest == dest + 8 && two[1].source == source + 8);
-    cr_expect_eq(two[1].kind, GPUSHMEM_COLL_BROADCAST);
-}
-
-Test(coll_choice, gpsh_coll_in_two__third_of_four__has_its_part_of_dest)
-{
-    static char dest[64], source[64];
-    const struct gpushmem_dev_team team = {.n = 4, .my_rank = 2};
-    struct gpushmem_coll_op op = reduce_of(8, 8), two[2];
-    op.dest = dest;
-    op.source = source;
-    gpsh_coll_in_two(&op, &team, two);
-    cr_expect_eq(two[0].kind, GPUSHMEM_COLL_REDUCESCATTER);
-    cr_expect(two[0].n == 2 && two[0].source == source && two[0].dest == dest + 32);
-    cr_expect_eq(two[1].kind, GPUSHMEM_COLL_FCOLLECT);
-    cr_expect(two[1].n == 2 && two[1].source == dest + 32 && two[1].dest == dest);
-}
-
-// Members other than the root may pass any source, NULL too, which nothing is added to.
-Test(coll_choice, gpsh_coll_in_two__not_the_root__leaves_source_alone)
-{
-    static char dest[16];
-    const struct gpushmem_dev_team team = {.n = 2, .my_rank = 1};
-    const struct gpushmem_coll_op op = {
-        .kind = GPUSHMEM_COLL_BROADCAST, .n = 8, .width = 2, .dest = dest, .source = NULL};
-    struct gpushmem_coll_op two[2];
-    gpsh_coll_in_two(&op, &team, two);
-    cr_expect(two[0].source == NULL && two[1].source == NULL);
-    cr_expect_eq(two[1].dest, (void *)(dest + 8));
 }
 
 // ---- By nodes ----
@@ -302,12 +257,12 @@ Test(coll_choice, gpsh_coll_limits_read__each_word__sets_its_own_limit_alone)
 {
     const char *words[] = {"packets=1K", "dense=3K", "copies=2K", "blocks=3", "nodes=0", "round=1"};
     const char *read[] = {
-        "packets=1024,dense=1048576,copies=67108864,blocks=64,nodes=1,round=0",
-        "packets=196608,dense=3072,copies=67108864,blocks=64,nodes=1,round=0",
-        "packets=196608,dense=1048576,copies=2048,blocks=64,nodes=1,round=0",
-        "packets=196608,dense=1048576,copies=67108864,blocks=3,nodes=1,round=0",
-        "packets=196608,dense=1048576,copies=67108864,blocks=64,nodes=0,round=0",
-        "packets=196608,dense=1048576,copies=67108864,blocks=64,nodes=1,round=1",
+        "packets=1024,dense=1048576,copies=268435456,blocks=64,nodes=1,round=0",
+        "packets=786432,dense=3072,copies=268435456,blocks=64,nodes=1,round=0",
+        "packets=786432,dense=1048576,copies=2048,blocks=64,nodes=1,round=0",
+        "packets=786432,dense=1048576,copies=268435456,blocks=3,nodes=1,round=0",
+        "packets=786432,dense=1048576,copies=268435456,blocks=64,nodes=0,round=0",
+        "packets=786432,dense=1048576,copies=268435456,blocks=64,nodes=1,round=1",
     };
     char text[128];
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -64,7 +64,7 @@ Test(team_split, list__others__are_refused_by_name)
 static struct gpsh_team_free everything(void)
 {
     struct gpsh_team_free all;
-    gpsh_settings_state.team_memory = 16 << 20;
+    gpsh_settings_state.team_memory = 64 << 20;
     gpsh_settings_state.teams = GPUSHMEM_TEAM_SLOTS;
     memset(&all, 0xff, sizeof all);
     return all;
@@ -87,7 +87,7 @@ Test(team_split, place__the_lowest_slot_and_units__that_are_free)
     cr_expect_eq(place.slot, 69);
     cr_expect_eq(place.has, GPSH_TEAM_KERNELS | GPSH_TEAM_STREAMS);
     cr_expect_eq(place.first, 11);
-    cr_expect_eq(place.units, 34);
+    cr_expect_eq(place.units, 27);
 }
 
 Test(team_split, place__little_is_left__kernels_only_and_then_nothing)
@@ -101,8 +101,8 @@ Test(team_split, place__little_is_left__kernels_only_and_then_nothing)
         streams += (place.has & GPSH_TEAM_STREAMS) != 0;
         kernels += place.has == GPSH_TEAM_KERNELS;
     }
-    cr_expect_eq(streams, 13);
-    cr_expect_eq(kernels, GPSH_SCRATCH_UNITS - 13 * 34);
+    cr_expect_eq(streams, 16);
+    cr_expect_eq(kernels, GPSH_SCRATCH_UNITS - 16 * 27);
     cr_expect(place.slot == 0 && place.units == 0, "a team of the host's, in slot %d", place.slot);
 }
 
@@ -114,19 +114,20 @@ Test(team_split, place__no_slot__is_told)
 }
 
 // What is reserved does not depend on the number of PEs.
-Test(team_split, place__131072_members__two_such_teams_for_kernels)
+Test(team_split, place__131072_members__ten_such_teams_for_kernels)
 {
     struct gpsh_team_free all = everything();
     gpsh_job_state.n_pes = 131072;
-    cr_expect_leq(gpsh_heap_reserved(gpsh_settings()), 16 << 20);
+    cr_expect_leq(gpsh_heap_reserved(gpsh_settings()), 64 << 20);
     cr_expect_leq(gpsh_control_total(131072, gpsh_settings()), 33 << 20);
-    for (int i = 0; i < 2; i++) {
-        struct gpsh_team_place place = gpsh_team_place(&all, 131072);
-        cr_expect(place.has == GPSH_TEAM_KERNELS && place.units == 194, "%d", place.units);
+    int teams = 0;
+    for (struct gpsh_team_place place; (place = gpsh_team_place(&all, 131072)).units; teams++) {
+        cr_expect(place.has == GPSH_TEAM_KERNELS && place.units == 49, "%d", place.units);
         take(&all, place.first, place.units);
+        if (teams < 5)
+            cr_expect_eq(gpsh_team_place(&all, 8).has, GPSH_TEAM_KERNELS | GPSH_TEAM_STREAMS);
     }
-    cr_expect_eq(gpsh_team_place(&all, 131072).units, 0);
-    cr_expect_eq(gpsh_team_place(&all, 8).has, GPSH_TEAM_KERNELS | GPSH_TEAM_STREAMS);
+    cr_expect_eq(teams, 10);
 }
 
 Test(team_split, join__what_is_free_on_all)

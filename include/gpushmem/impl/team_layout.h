@@ -138,8 +138,7 @@ enum gpushmem_coll_way {
     GPUSHMEM_COLL_COPY = 5, // copy engines between two kernels with the flags
     // of members behind NICs: rounds of dissemination, in which blocks are gathered
     GPUSHMEM_COLL_ROUNDS = 6,
-    // two operations in packets: the host's, kernels never see it (stream/coll_choice.h)
-    GPUSHMEM_COLL_TWO = 7,
+    GPUSHMEM_COLL_RELAY = 7, // broadcasts of streams: each leaf reads a part, and passes it on
     // of teams over several nodes: to each node once
     GPUSHMEM_COLL_NODES = 8,
     // before a reduce in place by nodes: copies of what it will overwrite, in a kernel of its own
@@ -167,7 +166,8 @@ enum gpushmem_coll_flag {
     GPUSHMEM_COLL_ENTRY = 0,    // its source is ready, its dest may be written
     GPUSHMEM_COLL_EXIT = 1,     // its stores are there, and it no longer reads
     GPUSHMEM_COLL_PROGRESS = 2, // how many pieces it has read, or sent
-    GPUSHMEM_COLL_COUNT = 3,    // collect: how many elements it brings
+    // collect: how many elements it brings; a relayed broadcast: how far behind dest its source is
+    GPUSHMEM_COLL_COUNT = 3,
 };
 
 // What a member calls, for others to compare with what they do. `epoch` comes last.
@@ -201,7 +201,8 @@ enum {
     GPUSHMEM_COLL_KERNEL_LL = 8 << 10,
     GPUSHMEM_COLL_KERNEL_STAGE = 16 << 10, // or more: gpushmem_coll_stage_bytes
     GPUSHMEM_COLL_STREAM_BLOCKS = 64,      // at most
-    GPUSHMEM_COLL_STREAM_LL = 768 << 10,
+    GPUSHMEM_COLL_STREAM_LL = 3 << 20,
+    GPUSHMEM_COLL_STREAM_LL_OF_TWO = 768 << 10, // dense packets take over
     GPUSHMEM_COLL_STREAM_STAGE = 64 << 10,
     // Slots of dense packets that one chunk has at most; there are two buffers.
     GPUSHMEM_COLL_DENSE_SLOT = 64,      // bytes in memory,
@@ -241,10 +242,17 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_at(int32_t room, bool stream)
     return GPUSHMEM_COLL_FLAGS_AT + 8 * GPUSHMEM_COLL_FLAG_WORDS * blocks * gpushmem_coll_row(room);
 }
 
+// Bytes of packets of 8 bytes of data.
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_bytes(int32_t room, bool stream)
+{
+    return (uint64_t)(!stream     ? GPUSHMEM_COLL_KERNEL_LL
+                      : room <= 2 ? GPUSHMEM_COLL_STREAM_LL_OF_TWO
+                                  : GPUSHMEM_COLL_STREAM_LL);
+}
+
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stage_at(int32_t room, bool stream)
 {
-    return gpushmem_coll_ll_at(room, stream) +
-           (uint64_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
+    return gpushmem_coll_ll_at(room, stream) + gpushmem_coll_ll_bytes(room, stream);
 }
 
 // Bytes of staging memory, of which each member of any team can have 16.
@@ -337,10 +345,11 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_stream_bytes(int32_t room, bool chec
 }
 
 // Payload of one member's message in packets: two buffers for each of the others, half of it flags.
-// In 32 bits: a kernel divides 64 in a hundred instructions.
+// Of two members it is the same whatever the room. In 32 bits: a kernel divides 64 in a hundred
+// instructions.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_coll_ll_most(int32_t n, bool stream)
 {
-    uint32_t bytes = (uint32_t)(stream ? GPUSHMEM_COLL_STREAM_LL : GPUSHMEM_COLL_KERNEL_LL);
+    uint32_t bytes = (uint32_t)gpushmem_coll_ll_bytes(n, stream);
     return n < 2 ? 0 : n == 2 ? bytes / 4 : bytes / (4 * (uint32_t)(n - 1)) & ~15u;
 }
 
