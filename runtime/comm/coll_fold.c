@@ -72,11 +72,19 @@ int gpsh_coll_reducescatter_small(const struct gpsh_coll *c)
 
 // ---- Pieces ----
 
+enum { NEAR_BYTES = 16384, FAR_BYTES = 65536, FAR_MOST_BYTES = 524288, FAR_ALL_BYTES = 4 << 20 };
+
+// Each piece costs a trip to the others and back: where there are few, they are large.
+static size_t far_bytes(size_t pieces)
+{
+    size_t bytes = FAR_ALL_BYTES / pieces / FAR_BYTES * FAR_BYTES;
+    return bytes < FAR_BYTES ? FAR_BYTES : bytes > FAR_MOST_BYTES ? FAR_MOST_BYTES : bytes;
+}
+
 int gpsh_piece_begin(struct gpsh_piece *p, const struct gpsh_coll *c, size_t outs, size_t least)
 {
-    enum { NEAR_BYTES = 16384, FAR_BYTES = 65536 };
     size_t n = (size_t)c->team->n, pieces = outs + n;
-    size_t bytes = gpsh_coll_direct(c) && !gpsh_heap()->device ? NEAR_BYTES : FAR_BYTES;
+    size_t bytes = gpsh_coll_direct(c) && !gpsh_heap()->device ? NEAR_BYTES : far_bytes(pieces);
     char *memory = malloc(bytes * pieces);
     *p = (struct gpsh_piece){.c = c, .memory = memory};
     if (!memory) { // the others are in the operation already: small pieces then
