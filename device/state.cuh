@@ -199,32 +199,54 @@ GPSH_DEV int gpsh_dev_lean_spin(const struct gpushmem_dev &dev, struct gpsh_dev_
 #define GPSH_DEV_CHECKS 0
 #endif
 
-// [offset, +bytes) of the heap is the program's: in the first piece, or in what was added to it up
-// to now, which only heaps in host memory have.
+// [offset, +bytes) of the heap is the program's, whatever is allocated there.
+GPSH_DEV bool gpsh_dev_is_plain(const struct gpushmem_dev &dev, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t plain = (uint64_t)dev.plain * GPUSHMEM_DEV_PLAIN_BYTES;
+    return offset <= plain && bytes <= plain - offset;
+}
+
+// Also beyond what is plain: at the end of the first piece, or in what was added to it up to now,
+// which only heaps in host memory have. With GPUSHMEM_CHECK=1 nothing is plain, and CPU threads ask
+// which blocks there are.
 GPSH_DEV bool gpsh_dev_in_heap(const struct gpushmem_dev &dev, uint64_t offset, uint64_t bytes)
 {
-    uint64_t user_bytes = (uint64_t)((const char *)dev.sync - dev.heap);
-    if (offset <= user_bytes && bytes <= user_bytes - offset)
+    const uint64_t user_bytes = (uint64_t)((const char *)dev.sync - dev.heap);
+    if (offset > user_bytes || bytes > user_bytes - offset) {
+        const uint64_t now = gpsh_dev_load64_value_sys(&dev.control->heap_bytes);
+        if (offset < dev.control->heap_first_bytes || offset > now || bytes > now - offset)
+            return false;
+    }
+#if !defined(__CUDACC__)
+    if (dev.flags & GPUSHMEM_DEV_BLOCKS)
+        return gpushmem_block_holds(dev.heap + offset, bytes);
+#endif
+    return true;
+}
+
+// Of what is not plainly good.
+GPSH_DEV_CALL bool gpsh_dev_check_well(const struct gpushmem_dev &dev, const void *address,
+                                       uint64_t bytes, int pe, uint64_t call)
+{
+    const bool exists = (uint32_t)pe < (uint32_t)dev.n_pes;
+    if (exists && gpsh_dev_in_heap(dev, (uint64_t)((const char *)address - dev.heap), bytes))
         return true;
-    uint64_t now = gpsh_dev_load64_value_sys(&dev.control->heap_bytes);
-    return offset >= dev.control->heap_first_bytes && offset <= now && bytes <= now - offset;
+    gpsh_dev_fail(dev, exists ? (int)GPUSHMEM_ERR_ADDRESS : (int)GPUSHMEM_ERR_PE, pe, address,
+                  bytes, exists ? call : 0);
+    return false;
 }
 
 GPSH_DEV bool gpsh_dev_check(const struct gpushmem_dev &dev, const void *address, uint64_t bytes,
                              int pe, uint64_t call = 0)
 {
 #if GPSH_DEV_CHECKS
-    uint64_t offset = (uint64_t)((const char *)address - dev.heap);
-    if ((uint32_t)pe >= (uint32_t)dev.n_pes) {
-        gpsh_dev_fail(dev, GPUSHMEM_ERR_PE, pe, address, bytes);
-        return false;
-    }
-    if (!gpsh_dev_in_heap(dev, offset, bytes)) {
-        gpsh_dev_fail(dev, GPUSHMEM_ERR_ADDRESS, pe, address, bytes, call);
-        return false;
-    }
-#endif
+    if ((uint32_t)pe < (uint32_t)dev.n_pes &&
+        gpsh_dev_is_plain(dev, (uint64_t)((const char *)address - dev.heap), bytes))
+        return true;
+    return gpsh_dev_check_well(dev, address, bytes, pe, call);
+#else
     return true;
+#endif
 }
 
 // The same for the calling thread's side of a put or get that is not empty.
@@ -277,7 +299,8 @@ GPSH_DEV int gpsh_dev_check_wait(const struct gpushmem_dev &dev, const void *wor
 {
 #if GPSH_DEV_CHECKS
     uint64_t offset = (uint64_t)((const char *)words - dev.heap);
-    bool inside = n <= SIZE_MAX / width && gpsh_dev_in_heap(dev, offset, n * width);
+    bool inside = n <= SIZE_MAX / width && (gpsh_dev_is_plain(dev, offset, n * width) ||
+                                            gpsh_dev_in_heap(dev, offset, n * width));
     int status = !n                        ? 0
                  : (uint64_t)words % width ? (int)GPUSHMEM_ERR_ALIGNMENT
                  : inside                  ? 0

@@ -115,6 +115,8 @@ enum gpushmem_dev_flag {
     GPUSHMEM_DEV_NO_DIRECT = 16,
     // kernels on CPU threads count their loads and stores (GPUSHMEM_STATS)
     GPUSHMEM_DEV_COUNTED = 32,
+    // kernels on CPU threads ask whether memory is in an allocated block (GPUSHMEM_CHECK)
+    GPUSHMEM_DEV_BLOCKS = 64,
 };
 
 // Rounds of the device barrier: enough for 2^32 PEs.
@@ -129,7 +131,7 @@ struct gpushmem_dev_sync {
     } arrived[GPUSHMEM_DEV_SYNC_ROUNDS];
 };
 
-enum { GPUSHMEM_DEV_NEAR_PEERS = 8 };
+enum { GPUSHMEM_DEV_NEAR_PEERS = 8, GPUSHMEM_DEV_PLAIN_BYTES = 64 };
 
 // A context of kernels, as a value: copy it, pass it to kernels, keep it in shared memory. All
 // zero: the default context. Contract: gpushmem/device.cuh, "Contexts".
@@ -190,7 +192,9 @@ struct gpushmem_dev {
     const struct gpushmem_dev_team *teams; // [n_teams] device memory
     struct gpushmem_dev_context *contexts; // [n_contexts], device memory; number k is [k - 1]
     uint32_t n_contexts;
-    uint32_t reserved0;
+    // From the heap's begin on so many GPUSHMEM_DEV_PLAIN_BYTES are the program's, whatever is
+    // allocated there; of the rest `sync`, `control` and `flags` tell. 0 with GPUSHMEM_DEV_BLOCKS.
+    uint32_t plain;
     // queues that kernels post to by themselves, device memory; NULL: none, all goes by rings
     struct gpushmem_nic *nic;
 };

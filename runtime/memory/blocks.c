@@ -133,29 +133,30 @@ int gpsh_blocks_extend(uint64_t before, uint64_t more)
                     : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the heap's book-keeping");
 }
 
-static int refuse_use(const char *function, const void *sym, size_t bytes, enum gpsh_heap_use use,
-                      const struct gpsh_heap_block *block)
+static void describe_use(const void *sym, size_t bytes, enum gpsh_heap_use use,
+                         const struct gpsh_heap_block *block, char *why, size_t room)
 {
-    char where[128], why[128];
-    snprintf(where, sizeof where, "%zu bytes at %p (%s offset %" PRIu64 ")", bytes, sym,
-             arena_of(sym) == host ? "host memory" : "heap", gpsh_blocks_offset(sym));
+    int used = snprintf(why, room, "%zu bytes at %p (%s offset %" PRIu64 ") ", bytes, sym,
+                        arena_of(sym) == host ? "host memory" : "heap", gpsh_blocks_offset(sym));
+    why += used;
+    room -= (size_t)used;
     if (use == GPSH_HEAP_TAKEN)
-        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                         "%s: %s run past the end of the block of %" PRIu64
-                         " bytes that was allocated at offset %" PRIu64,
-                         function, where, block->bytes, block->offset);
-    snprintf(why, sizeof why, "%s",
-             use == GPSH_HEAP_FRESH ? "memory there was never allocated"
-                                    : "no block is allocated there; was it freed?");
-    if (use == GPSH_HEAP_FREED)
-        snprintf(why, sizeof why,
-                 "the block of %" PRIu64 " bytes that was allocated at offset %" PRIu64
-                 " was freed",
+        snprintf(why, room,
+                 "run past the end of the block of %" PRIu64
+                 " bytes that was allocated at offset %" PRIu64,
                  block->bytes, block->offset);
-    return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s: %s are in no block: %s", function, where, why);
+    else if (use == GPSH_HEAP_FREED)
+        snprintf(why, room,
+                 "are in no block: the block of %" PRIu64
+                 " bytes that was allocated at offset %" PRIu64 " was freed",
+                 block->bytes, block->offset);
+    else
+        snprintf(why, room, "are in no block: %s",
+                 use == GPSH_HEAP_FRESH ? "memory there was never allocated"
+                                        : "no block is allocated there; was it freed?");
 }
 
-int gpsh_blocks_check(const char *function, const void *sym, size_t bytes)
+bool gpsh_blocks_hold(const void *sym, size_t bytes, char *why, size_t room)
 {
     struct gpsh_heap_block block = {0};
     uint64_t offset = gpsh_blocks_offset(sym);
@@ -163,8 +164,17 @@ int gpsh_blocks_check(const char *function, const void *sym, size_t bytes)
     enum gpsh_heap_use use = gpsh_heap_alloc_use(arena_of(sym)->allocator, offset, &block);
     pthread_mutex_unlock(&lock);
     uint64_t into = offset - block.offset;
-    if (use == GPSH_HEAP_OTHERS ||
-        (use == GPSH_HEAP_TAKEN && into <= block.bytes && bytes <= block.bytes - into))
-        return 0;
-    return refuse_use(function, sym, bytes, use, &block);
+    bool held = use == GPSH_HEAP_OTHERS ||
+                (use == GPSH_HEAP_TAKEN && into <= block.bytes && bytes <= block.bytes - into);
+    if (!held && why)
+        describe_use(sym, bytes, use, &block, why, room);
+    return held;
+}
+
+int gpsh_blocks_check(const char *function, const void *sym, size_t bytes)
+{
+    char why[256];
+    return gpsh_blocks_hold(sym, bytes, why, sizeof why)
+               ? 0
+               : gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s: %s", function, why);
 }

@@ -30,8 +30,10 @@ uint64_t gpsh_blocks_size(const void *block);
 int gpsh_blocks_extend(uint64_t before, uint64_t more);
 // False: there is no such arena.
 bool gpsh_blocks_usage(enum gpsh_arena arena, struct gpsh_heap_usage *usage);
-// Of `bytes` (> 0) of symmetric memory: where they are in an arena, they are inside one block that
-// is allocated. Else GPUSHMEM_ERR_ADDRESS and a sentence.
+// Of `bytes` of symmetric memory: where they are in an arena, they are inside one block that is
+// allocated. Else false, and `why` (NULL: not wanted) says which bytes, and what is there.
+bool gpsh_blocks_hold(const void *sym, size_t bytes, char *why, size_t room);
+// The same as a status: GPUSHMEM_ERR_ADDRESS and a sentence.
 int gpsh_blocks_check(const char *function, const void *sym, size_t bytes);
 
 #endif

@@ -21,6 +21,7 @@
 #include "gpushmem/gpushmem.h"
 #include "job/failure.h"
 #include "job/job.h"
+#include "memory/blocks.h"
 #include "memory/heap.h"
 #include "memory/local_memory.h"
 #include "memory/regions.h"
@@ -108,6 +109,7 @@ static uint32_t handle_flags(void)
     flags |= any ? 0 : GPUSHMEM_DEV_NO_DIRECT;
     flags |= gpsh_heap()->device ? GPUSHMEM_DEV_GPU_HEAP : 0;
     flags |= gpsh_settings()->stats ? GPUSHMEM_DEV_COUNTED : 0;
+    flags |= gpsh_settings()->check ? GPUSHMEM_DEV_BLOCKS : 0;
     return flags |
            (gpsh_settings()->force_system_scope || !gpsh_heap()->device ? GPUSHMEM_DEV_SYSTEM_SCOPE
                                                                         : 0);
@@ -187,6 +189,7 @@ static int make_proxy(void)
         .mixed = any_mixed(),
         .host_memory = !gpsh_heap()->device,
         .local_known = gpsh_heap()->device ? gpsh_local_known : NULL,
+        .block_check = s->check ? gpsh_blocks_check : NULL,
         .peers = gpsh_job()->peers,
         .flush_writes = gpsh_heap()->flush_writes ? gpsh_flush_remote : NULL,
         .n_transports = gpsh_net()->n_transports,
@@ -254,6 +257,12 @@ static int fill_context(int number, struct gpushmem_dev_context *to)
     return side.memory->device_write(to, &context, sizeof context);
 }
 
+static uint32_t plain_part(void)
+{
+    uint64_t plain = gpsh_heap()->user_bytes / GPUSHMEM_DEV_PLAIN_BYTES;
+    return gpsh_settings()->check ? 0 : plain < UINT32_MAX ? (uint32_t)plain : UINT32_MAX;
+}
+
 static int fill_handle(void)
 {
     int n_contexts = side.proxy ? side.proxy->env.n_contexts : 0;
@@ -279,6 +288,7 @@ static int fill_handle(void)
         .timeout_ns = (uint64_t)gpsh_settings()->wait_timeout_ms * 1000000,
         .generation = (uint32_t)gpsh_job()->generation,
         .n_contexts = (uint32_t)n_contexts,
+        .plain = plain_part(),
         .contexts = side.contexts,
         .layout = side.rings.layout,
         .self = &side.device->handle,

@@ -12,6 +12,7 @@
 #include "core/thread.h"
 #include "gpushmem/device_host.h"
 #include "job/job.h"
+#include "memory/blocks.h"
 #include "observe/counters.h"
 #include "observe/trace.h"
 #include "proxy/proxy.h"
@@ -123,6 +124,11 @@ void gpushmem_direct_counted(int pe, uint64_t bytes)
 {
     if (gpsh_direct_counts.flows && pe >= 0 && pe < gpsh_job()->n_pes)
         gpsh_direct_add(GPSH_DIRECT_KERNELS, pe, bytes);
+}
+
+int gpushmem_block_holds(const void *address, uint64_t bytes)
+{
+    return gpsh_blocks_hold(address, bytes, NULL, 0);
 }
 
 uint64_t gpushmem_kernel_begins(void)

@@ -10,6 +10,7 @@
 #include "core/team_name.h"
 #include "gpushmem/impl/team_layout.h"
 #include "job/job.h"
+#include "memory/blocks.h"
 #include "memory/heap.h"
 #include "memory/place.h"
 #include "memory/team_scratch.h"
@@ -171,6 +172,21 @@ static bool is_outside(const struct gpushmem_device_fault *fault)
            !gpsh_in_user_heap(gpsh_offset(address), fault->bytes);
 }
 
+// With GPUSHMEM_CHECK=1: in the heap, but in no block, if that is still so.
+static bool is_unheld(const struct gpushmem_device_fault *fault)
+{
+    return gpsh_settings()->check && fault->status == GPUSHMEM_ERR_ADDRESS && !fault->word &&
+           fault->bytes && !is_outside(fault) &&
+           !gpsh_blocks_hold((const void *)(uintptr_t)fault->address, fault->bytes, NULL, 0);
+}
+
+static void describe_unheld(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
+{
+    char why[256] = "";
+    gpsh_blocks_hold((const void *)(uintptr_t)fault->address, fault->bytes, why, sizeof why);
+    snprintf(text, bytes, ", %s", why);
+}
+
 // As the host's calls say it (api/argument.c).
 static void describe_address(const struct gpushmem_device_fault *fault, char *text, size_t bytes)
 {
@@ -184,6 +200,8 @@ static void describe_address(const struct gpushmem_device_fault *fault, char *te
              fault->status != GPUSHMEM_ERR_ALIGNMENT)
         snprintf(text, bytes, ", for one of the words at %p (%" PRIu64 " bytes)", address,
                  fault->bytes);
+    else if (is_unheld(fault))
+        describe_unheld(fault, text, bytes);
     else if (!is_outside(fault))
         snprintf(text, bytes, ", address %p (+%" PRIu64 " bytes)", address, fault->bytes);
     else if (!address)
@@ -415,7 +433,8 @@ static void describe_move(const struct gpushmem_device_fault *fault, char *text,
 bool gpsh_kernel_explained(const struct gpushmem_device_fault *fault)
 {
     return fault->word >= GPUSHMEM_FAULT_CONTEXT || fault->status == GPUSHMEM_ERR_PE ||
-           is_outside(fault) || (fault->status == GPUSHMEM_ERR_ALIGNMENT && fault->pe >= 0);
+           is_outside(fault) || is_unheld(fault) ||
+           (fault->status == GPUSHMEM_ERR_ALIGNMENT && fault->pe >= 0);
 }
 
 void gpsh_kernel_describe(const struct gpushmem_device_fault *fault, char *text, size_t bytes)

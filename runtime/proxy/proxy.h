@@ -136,6 +136,9 @@ struct gpsh_proxy_env {
     // Is that memory outside the heap what a kernel may name as local? NULL: nobody can tell, any
     // memory of the process is.
     bool (*local_known)(uint64_t address, uint64_t bytes);
+    // With GPUSHMEM_CHECK=1: is that memory of the heap in an allocated block? 0, or a negative
+    // status with a sentence about `what`. NULL: nobody looks.
+    int (*block_check)(const char *what, const void *address, size_t bytes);
     const struct gpsh_peer *peers; // [n_pes] who serves whom
     int n_transports;
     struct gpushmem_reply *replies; // [n_replies]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Commands that proxy_read.c did not find to be good at a glance: each is checked one thing after
 // the other, and is refused with a sentence, posted, or taken apart.
+#include <stdio.h>
+
 #include "core/cpu.h"
 #include "core/error.h"
 #include "job/job.h"
@@ -140,6 +142,19 @@ static int bad_local(const struct gpsh_proxy_ring *ring, const struct gpushmem_c
             : "");
 }
 
+// With GPUSHMEM_CHECK=1: this PE's blocks are those of the other one, too.
+static int check_block(const struct gpsh_proxy_ring *ring, const struct gpushmem_command *c,
+                       uint64_t address, uint64_t bytes)
+{
+    const struct gpsh_proxy_env *env = &ring->thread->proxy->env;
+    char what[96];
+    if (!env->block_check || !bytes)
+        return 0;
+    snprintf(what, sizeof what, "a kernel's operation towards PE %d (ring %u, command %llu)", c->pe,
+             ring->shared.number, (unsigned long long)ring->parsed);
+    return env->block_check(what, (const void *)(uintptr_t)address, bytes);
+}
+
 // What the program got wrong: fails this command only. 0, or a negative status with a sentence.
 static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_command *c)
 {
@@ -168,6 +183,11 @@ static int check_arguments(struct gpsh_proxy_ring *ring, const struct gpushmem_c
         return gpsh_fail(GPUSHMEM_ERR_ALIGNMENT,
                          "a kernel's atomic on PE %d: address %#llx is not a multiple of %llu",
                          c->pe, (unsigned long long)c->remote, (unsigned long long)c->bytes);
+    int status = check_block(ring, c, c->remote, remote_bytes);
+    if (!status && gpsh_has_signal(c))
+        status = check_block(ring, c, c->compare, 8);
+    if (status)
+        return status;
     bool has_local = c->opcode == GPUSHMEM_CMD_PUT || c->opcode == GPUSHMEM_CMD_PUT_SIGNAL ||
                      strided ||
                      (c->opcode == GPUSHMEM_CMD_GET && !(c->flags & GPUSHMEM_CMD_REPLY_VALUE));

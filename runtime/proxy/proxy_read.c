@@ -309,7 +309,8 @@ static void read_ring(struct gpsh_proxy_thread *thread, struct gpsh_proxy_ring *
                            .peers = env->peers,
                            .ways = thread->ways,
                            .heap = (uint64_t)(uintptr_t)env->heap,
-                           .heap_bytes = gpsh_proxy_heap_bytes(env),
+                           // where blocks are looked up, no command is plainly good
+                           .heap_bytes = env->block_check ? 0 : gpsh_proxy_heap_bytes(env),
                            .n_replies = env->n_replies,
                            .n_pes = (uint32_t)env->n_pes};
     struct gpsh_command_words c;

@@ -74,6 +74,10 @@ GPUSHMEM_API void gpushmem_sync_missed(unsigned came, unsigned threads);
 // CPU threads, with GPUSHMEM_DEV_COUNTED: an operation on `pe` was loads and stores.
 GPUSHMEM_API void gpushmem_direct_counted(int pe, uint64_t bytes);
 
+// CPU threads, with GPUSHMEM_DEV_BLOCKS: 1 if these bytes of the heap are in one allocated block,
+// or are none of the program's.
+GPUSHMEM_API int gpushmem_block_holds(const void *address, uint64_t bytes);
+
 // CPU threads: a launch begins to run, which returns a time, or 0 if nobody wants to know; and it
 // has ended. `text` is what the launch was given, kernel first, or NULL for an operation of a
 // stream; it is read until gpushmem_finalize.

@@ -13,7 +13,7 @@ import xml.etree.ElementTree
 SOURCE, WORK = sys.argv[1:3]
 SITE, BROKEN = WORK + "/site", WORK + "/broken"
 # What the headers' own code calls, and no program.
-INTERNAL = {"gpushmem_block_missed", "gpushmem_call_failed", "gpushmem_cuda_runtime_add",
+INTERNAL = {"gpushmem_block_holds", "gpushmem_block_missed", "gpushmem_call_failed", "gpushmem_cuda_runtime_add",
             "gpushmem_cuda_runtime_remove", "gpushmem_direct_counted", "gpushmem_faults_watch",
             "gpushmem_kernel_begins", "gpushmem_kernel_ends", "gpushmem_kernel_thread_start", "gpushmem_kernels_load",
             "gpushmem_launch_compare", "gpushmem_launch_failed", "gpushmem_launch_refused", "gpushmem_launch_waiting",
