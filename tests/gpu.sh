@@ -216,6 +216,24 @@ for program in "$bin"/device_*.cuda; do
     [ "$gpus" -lt 2 ] || check "$name, 4 PEs, P2P=1" job 4 "$program"
     check "$name, 1 PE" job 1 "$program"
 done
+if [ "$gpus" -ge 4 ]; then
+    for name in basic rma amo coll coll_kinds coll_issuers coll_grid; do
+        check "device_$name, 6 PEs on $gpus GPUs" job 6 "$bin/device_$name.cuda"
+        check "device_$name, 8 PEs on $gpus GPUs" job 8 "$bin/device_$name.cuda"
+    done
+    # shellcheck disable=SC2016 # the PE's own shell expands it
+    orders='case $GPUSHMEM_RUN_PE in 0) order=3,1,2,0 ;; 1) order=0,2,1,3 ;; *) order=3,2,1,0 ;; esac
+        CUDA_VISIBLE_DEVICES=$order exec "$@"'
+    for name in basic rma coll; do
+        check "device_$name, GPUs in another order on each PE" job 4 sh -c "$orders" - "$bin/device_$name.cuda"
+        # shellcheck disable=SC2016
+        check "device_$name, each PE sees its GPU alone" \
+            job 4 sh -c 'CUDA_VISIBLE_DEVICES=$GPUSHMEM_RUN_PE exec "$@"' - "$bin/device_$name.cuda"
+    done
+    for name in coll coll_kinds coll_issuers; do
+        check "device_$name, 4 PEs, packets=2K" job 4 env GPUSHMEM_COLLECTIVES=packets=2K "$bin/device_$name.cuda"
+    done
+fi
 
 export GPUSHMEM_WAIT_TIMEOUT_MS=15000
 # small vectors by the ways of large ones
