@@ -81,6 +81,8 @@ void gpsh_mend(struct gpsh_finding *finding, const char *format, ...)
 // Whether libibverbs gives this process a device, be it one that the kernel does not know.
 bool gpsh_verbs_has_devices(void);
 
+// Whether the driver exports GPU memory by dma-buf.
+bool gpsh_gpus_have_dmabuf(const struct gpsh_host *host);
 // Whether NICs can be made to read and write GPU memory, by dma-buf or nvidia-peermem.
 bool gpsh_nics_reach_gpus(const struct gpsh_host *host);
 

@@ -212,16 +212,21 @@ static bool has_peer_memory(const struct gpsh_host *host)
            !gpsh_host_access(host, 0, "sys/module/nv_peer_mem");
 }
 
+bool gpsh_gpus_have_dmabuf(const struct gpsh_host *host)
+{
+    return kernel_has_dmabuf(host) && driver_has_dmabuf(host);
+}
+
 bool gpsh_nics_reach_gpus(const struct gpsh_host *host)
 {
-    return has_peer_memory(host) || (kernel_has_dmabuf(host) && driver_has_dmabuf(host));
+    return has_peer_memory(host) || gpsh_gpus_have_dmabuf(host);
 }
 
 GPSH_CHECK_FUNCTION(gpudirect)
 {
     char setting[32] = "";
     bool peer_memory = has_peer_memory(host);
-    bool dmabuf = kernel_has_dmabuf(host) && driver_has_dmabuf(host);
+    bool dmabuf = gpsh_gpus_have_dmabuf(host);
     if (!host->nics.n)
         gpsh_found(finding, GPSH_NOT_APPLICABLE, "no RDMA NIC");
     else if (!strcmp(gpsh_environment_setting(host, "GPUSHMEM_GPUDIRECT", setting, sizeof setting),

@@ -6,7 +6,10 @@
 
 #include "doctor/check.h"
 
-enum { MELLANOX = 0x15b3 };
+enum {
+    MELLANOX = 0x15b3,
+    RDMA_CORE_WITH_QUEUES = 43, // devx takes dma-bufs
+};
 
 static bool has_mlx5(const struct gpsh_host *host)
 {
@@ -43,16 +46,38 @@ static const char *obstacle_find(const struct gpsh_host *host, const char **mend
     return NULL;
 }
 
+// Where their queues would be. "libmlx5.so.1.24.44.0" is of rdma-core 44.
+static void describe_queues(const struct gpsh_host *host, char *text, size_t bytes)
+{
+    char target[256] = "";
+    unsigned version = 0;
+    gpsh_host_library(host, "libmlx5.so.1", target, sizeof target);
+    bool told = sscanf(target, "libmlx5.so.1.%*u.%u", &version) == 1;
+    if (told && version < RDMA_CORE_WITH_QUEUES)
+        snprintf(text, bytes, "in host memory: libmlx5.so.1 of rdma-core %u is older than %d",
+                 version, RDMA_CORE_WITH_QUEUES);
+    else if (!gpsh_gpus_have_dmabuf(host))
+        snprintf(text, bytes, "in host memory: the driver has no dma-buf of GPU memory");
+    else
+        snprintf(text, bytes, "in GPU memory");
+}
+
 static void tell_possible(const struct gpsh_host *host, struct gpsh_finding *finding, bool wanted)
 {
+    char where[128];
+    describe_queues(host, where, sizeof where);
     if (may_map_doorbells(host)) {
         gpsh_found(finding, GPSH_OK,
-                   "kernels could post to mlx5 NICs, as far as can be told without trying");
+                   "kernels could post to mlx5 NICs, as far as can be told without trying, by "
+                   "queues %s",
+                   where);
         return;
     }
     gpsh_found(finding, wanted ? GPSH_PROBLEM : GPSH_OK,
-               "kernels could post to mlx5 NICs, but a thread of the host would ring for them: the "
-               "driver does not map a NIC's registers for plain users (PeerMappingOverride)");
+               "kernels could post to mlx5 NICs, by queues %s, but a thread of the host would ring "
+               "for them: the driver does not map a NIC's registers for plain users "
+               "(PeerMappingOverride)",
+               where);
     if (wanted)
         gpsh_mend(finding, "options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in "
                            "/etc/modprobe.d, then reboot");

@@ -239,7 +239,7 @@ static bool is_wanted(struct gpsh_verbs *verbs)
     else if (!verbs->rails[0].mlx5 || !verbs->env.kernel_memory)
         note(&verbs->near, "the NIC is none of mlx5's");
     else if (!mlx5.all)
-        note(&verbs->near, "this libmlx5.so.1 is older than devx with dma-buf (rdma-core 40)");
+        note(&verbs->near, "this libmlx5.so.1 is older than that of rdma-core 35");
     else
         return true;
     return false;
