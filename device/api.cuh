@@ -15,7 +15,7 @@
     }                                                                                              \
     GPSH_DEV RESULT NAME(GPSH_LIST PARAMETERS)                                                     \
     {                                                                                              \
-        return NAME(gpsh_dev_implicit, GPSH_LIST ARGUMENTS);                                       \
+        return NAME(GPSH_DEV_IMPLICIT, GPSH_LIST ARGUMENTS);                                       \
     }
 
 // The same without parameters.
@@ -26,7 +26,7 @@
     }                                                                                              \
     GPSH_DEV RESULT NAME(void)                                                                     \
     {                                                                                              \
-        return NAME(gpsh_dev_implicit);                                                            \
+        return NAME(GPSH_DEV_IMPLICIT);                                                            \
     }
 
 // For what a context may do: the same as gpushmem_dev_NAME, and with a context before the

@@ -45,7 +45,7 @@ template <typename T> struct gpsh_dev_same {
     }                                                                                              \
     template <typename T> GPSH_DEV RESULT NAME(GPSH_LIST PARAMETERS)                               \
     {                                                                                              \
-        return NAME<T>(gpsh_dev_implicit, GPSH_LIST ARGUMENTS);                                    \
+        return NAME<T>(GPSH_DEV_IMPLICIT, GPSH_LIST ARGUMENTS);                                    \
     }
 
 // GPSH_API_CTX for a template, where a context may come first.

@@ -264,6 +264,8 @@ inline void __syncthreads(void)
 // the block has had, so one that has left the kernel, or is elsewhere, is missed.
 inline bool gpsh_emu_block_meet(bool votes)
 {
+    if (!gpushmem_emu_in_kernel()) // the host calls, and is refused
+        return votes;
     gpsh_emu_barrier &barrier = gpsh_emu_current_block->barrier;
     unsigned threads = blockDim.x * blockDim.y * blockDim.z;
     bool outcome = barrier.wait(votes, true);
@@ -292,6 +294,8 @@ inline void __syncwarp(unsigned = 0xffffffffu)
 // them leaves the kernel: until then, some may have met others by votes and shuffles.
 inline bool gpsh_emu_warp_meet(bool votes)
 {
+    if (!gpushmem_emu_in_kernel())
+        return votes;
     gpsh_emu_warp &warp = gpsh_emu_current_warp();
     unsigned first = gpsh_emu_thread / warpSize * warpSize,
              left = blockDim.x * blockDim.y * blockDim.z - first;
@@ -305,8 +309,9 @@ inline bool gpsh_emu_warp_meet(bool votes)
 // Whether the calling thread's block or warp is known to have met without some of its threads.
 inline bool gpsh_emu_some_missed(void)
 {
-    return __atomic_load_n(&gpsh_emu_current_block->missed, __ATOMIC_RELAXED) ||
-           __atomic_load_n(&gpsh_emu_current_warp().missed, __ATOMIC_RELAXED);
+    return gpushmem_emu_in_kernel() &&
+           (__atomic_load_n(&gpsh_emu_current_block->missed, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&gpsh_emu_current_warp().missed, __ATOMIC_RELAXED));
 }
 
 // By the last thread of the warp that leaves.

@@ -199,6 +199,35 @@ GPSH_DEV int gpsh_dev_lean_spin(const struct gpushmem_dev &dev, struct gpsh_dev_
 #define GPSH_DEV_CHECKS 0
 #endif
 
+#if defined(__CUDACC__) || !GPSH_DEV_CHECKS
+#define GPSH_DEV_IMPLICIT gpsh_dev_implicit
+#else
+// That of a thread that runs no kernel, which nvcc would not have compiled: of a job without PEs,
+// so that the call is refused.
+inline const struct gpushmem_dev &gpsh_dev_outside(const char *function)
+{
+    static struct gpushmem_device_fault faults[GPUSHMEM_FAULTS];
+    static uint32_t claims[GPUSHMEM_FAULTS];
+    static const struct gpushmem_device_control control = {};
+    static uint64_t sequence;
+    static struct gpushmem_dev none;
+    gpushmem_outside_kernel(function);
+    none.flags = GPUSHMEM_DEV_DIRECT_ATOMICS | GPUSHMEM_DEV_ALL_DIRECT;
+    none.fault = faults;
+    none.fault_claim = claims;
+    none.control = &control;
+    none.sync_sequence = &sequence;
+    none.self = &none;
+    return none;
+}
+
+inline const struct gpushmem_dev &gpsh_dev_of_kernel(const char *function = __builtin_FUNCTION())
+{
+    return gpushmem_emu_in_kernel() ? gpsh_dev_implicit : gpsh_dev_outside(function);
+}
+#define GPSH_DEV_IMPLICIT gpsh_dev_of_kernel()
+#endif
+
 // [offset, +bytes) of the heap is the program's, whatever is allocated there.
 GPSH_DEV bool gpsh_dev_is_plain(const struct gpushmem_dev &dev, uint64_t offset, uint64_t bytes)
 {

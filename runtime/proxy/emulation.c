@@ -89,6 +89,22 @@ void gpushmem_sync_missed(unsigned came, unsigned threads)
                  came, threads);
 }
 
+void gpushmem_outside_kernel(const char *function)
+{
+    enum { TOLD = 16 };
+    static atomic_int told;
+    gpsh_fail(GPUSHMEM_ERR_STATE,
+              "%s was called by host code, which does nothing: it is for kernels. The host's "
+              "functions have no _dev_ in their names (gpushmem.h)",
+              function);
+    if (atomic_fetch_add(&told, 1) < TOLD) {
+        GPSH_LOG(ERROR, "kernel", "%s", gpsh_last_error());
+        gpsh_error_mark_said();
+    } else {
+        atomic_store(&told, TOLD);
+    }
+}
+
 int gpsh_emulation_take_missed(void)
 {
     const uint64_t mask = (1 << MISSED_BITS) - 1, found = atomic_exchange(&missed, 0);

@@ -252,6 +252,23 @@ __global__ void put_by_few(uint64_t *words)
     gpushmem_dev_quiet();
 }
 
+// Calls of kernels' functions by the host: each is told, and does nothing.
+static void test_outside_kernels(uint64_t *words)
+{
+    gpushmem_dev_uint64_p(words, 1, 0);
+    CHECK(strstr(gpushmem_last_error(), "gpushmem_dev_uint64_p was called by host code"));
+    gpushmem_dev_put_block(words, words + 1, 1, 0);
+    CHECK(strstr(gpushmem_last_error(), "gpushmem_dev_put_block"));
+    CHECK(gpushmem_dev_uint64_atomic_fetch_add(words, 1, 0) == 0);
+    CHECK(gpushmem_dev_uint64_wait_until(words, GPUSHMEM_CMP_NE, 0) == GPUSHMEM_ERR_ADDRESS);
+    gpushmem_dev_barrier_all_warp();
+    gpushmem_dev_quiet();
+    CHECK(gpushmem_dev_uint64_sum_reduce_block(GPUSHMEM_TEAM_WORLD, words, words + 1, 1) ==
+          GPUSHMEM_ERR_INVALID);
+    CHECK(check_read(words) == 0);
+    CHECK_OK(gpushmem_device_error());
+}
+
 static void test_lone_calls(uint64_t *words)
 {
     CHECK_OK(GPUSHMEM_LAUNCH(put_alone, 1, 4, NULL, words, 0));
@@ -348,6 +365,9 @@ int main(int argc, char **)
 
     test_operators(word, result);
     test_moves(word);
+#if !defined(__CUDACC__)
+    test_outside_kernels(word);
+#endif
     int *status = (int *)gpushmem_calloc(1, sizeof *status);
     if (n == 1) { // with more PEs the limit is one for each other's way into init as well: long
         CHECK_OK(GPUSHMEM_LAUNCH(wait_in_vain, 1, 1, NULL, word, status));

@@ -71,6 +71,9 @@ GPUSHMEM_API void gpushmem_warp_missed(unsigned calling, unsigned threads);
 // kernel. Told once, as a warning.
 GPUSHMEM_API void gpushmem_sync_missed(unsigned came, unsigned threads);
 
+// CPU threads: host code has called `function`, which is a kernel's. Told up to 16 times.
+GPUSHMEM_API void gpushmem_outside_kernel(const char *function);
+
 // CPU threads, with GPUSHMEM_DEV_COUNTED: an operation on `pe` was loads and stores.
 GPUSHMEM_API void gpushmem_direct_counted(int pe, uint64_t bytes);
 

@@ -17,8 +17,8 @@ INTERNAL = {"gpushmem_block_holds", "gpushmem_block_missed", "gpushmem_call_fail
             "gpushmem_cuda_runtime_remove", "gpushmem_direct_counted", "gpushmem_faults_watch",
             "gpushmem_kernel_begins", "gpushmem_kernel_ends", "gpushmem_kernel_thread_start", "gpushmem_kernels_load",
             "gpushmem_launch_compare", "gpushmem_launch_failed", "gpushmem_launch_refused", "gpushmem_launch_waiting",
-            "gpushmem_proxy_help", "gpushmem_proxy_wake", "gpushmem_stream_serve", "gpushmem_sync_missed",
-            "gpushmem_warp_missed"}
+            "gpushmem_outside_kernel", "gpushmem_proxy_help", "gpushmem_proxy_wake", "gpushmem_stream_serve",
+            "gpushmem_sync_missed", "gpushmem_warp_missed"}
 failures = []
 
 
