@@ -94,6 +94,22 @@
 extern "C" {
 #endif
 #include "gpushmem/compat/impl/nvshmem_rows.h"
+// Bytes of shared memory that puts of a block want. None: no put goes through it, so a launch need
+// not set any aside, and what kernels give stays the program's.
+GPUSHMEM_HOST_DEVICE int nvshmemx_ask_smem(nvshmemx_smem_amount_t amount)
+{
+    (void)amount;
+    return 0;
+}
+#if defined(GPSH_NVSHMEM_KERNELS)
+GPSH_DEV void nvshmemx_give_smem(void *smem, size_t size)
+{
+    (void)smem, (void)size;
+}
+GPSH_DEV void nvshmemx_release_smem(void)
+{
+}
+#endif
 #ifdef __cplusplus
 }
 #endif

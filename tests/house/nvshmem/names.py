@@ -69,8 +69,8 @@ def check_listed(exported):
     """What is lacking is what the list says; tells for each version how many names it brought."""
     names, lacking = listed()
     kernels = {name for _, name, _ in kernel_prototypes()}
-    with open(INCLUDE + "/gpushmem/compat/impl/nvshmem_device.cuh", encoding="utf-8") as header:
-        kernels.update(re.findall(r"GPSH_DEV \w+ (nvshmemx_\w+_smem)\(", header.read()))  # templates
+    with open(INCLUDE + "/gpushmem/compat/nvshmem.h", encoding="utf-8") as header:
+        kernels.update(re.findall(r"(?:GPSH_DEV|GPUSHMEM_HOST_DEVICE) \w+ (nvshmemx_\w+_smem)\(", header.read()))
     there = {"host": exported, "kernel": kernels}
     missing = {(side, name) for _, side, name in names if name not in there[side]}
     for version in sorted({version for version, _, _ in names}):

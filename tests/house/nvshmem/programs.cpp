@@ -237,6 +237,7 @@ void recent()
     nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 3);
     nvshmemx_signal_counted_reset(signal);
     CHECK(nvshmem_signal_fetch(signal) == 0);
+    CHECK(nvshmemx_ask_smem(NVSHMEMX_SMEM_RECOMMENDED) == 0); // to launch with
     CHECK(!nvshmemx_region_is_active() && nvshmemx_region_start(0) == 0);
     CHECK(nvshmemx_region_start(0) == 0 && nvshmemx_region_stop() == 0);
     CHECK(nvshmemx_region_is_active() && nvshmemx_region_stop() == 0);

@@ -379,21 +379,6 @@ GPSH_NV_HALF(int, gpsh_dev_nvshmemx_region_is_active, (void), {
 })
 #undef GPSH_NV_REGION
 
-// Shared memory for puts that go through it: none is needed here, so none is asked for, and what is
-// given stays the program's. Bytes wanted, and 0.
-template <typename... Any> GPSH_DEV size_t nvshmemx_ask_smem(Any...)
-{
-    return 0;
-}
-template <typename... Any> GPSH_DEV int nvshmemx_give_smem(Any...)
-{
-    return 0;
-}
-template <typename... Any> GPSH_DEV int nvshmemx_release_smem(Any...)
-{
-    return 0;
-}
-
 #define GPSH_NV_MEET(PREFIX, SUFFIX, SCOPE, UNUSED) \
     GPSH_NV_FUNCTION(void, PREFIX##barrier_all##SUFFIX, (void), { \
         gpsh_dev_barrier_all<SCOPE>(GPSH_NV); \

@@ -222,6 +222,15 @@ enum gpsh_nvshmem_signal_op {
     NVSHMEM_SIGNAL_ADD = 10,
 };
 
+// ---- Shared memory for puts that go through it ----
+
+typedef enum nvshmemx_smem_amount {
+    NVSHMEMX_SMEM_RECOMMENDED = 0,
+    NVSHMEMX_SMEM_MINIMUM = 1,
+    NVSHMEMX_SMEM_BARRIERS_ONLY = 2,
+    NVSHMEMX_SMEM_AMOUNT_MAX = INT_MAX,
+} nvshmemx_smem_amount_t;
+
 // ---- Queue pairs: contexts, by their number ----
 // Programs use these by name, so the values are gpushmem's own.
 
