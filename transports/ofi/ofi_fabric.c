@@ -362,6 +362,46 @@ static int open_objects(void *arg)
     return error ? gpsh_ofi_error(ofi, "fi_av_open", error) : 0;
 }
 
+// What would do if no setting named one: "tcp on eth0, tcp on lo", each once, or nothing.
+static void tell_choices(const struct gpsh_ofi *ofi, char *text, size_t bytes)
+{
+    struct gpsh_settings any = *ofi->env.settings;
+    struct gpsh_ofi all = {.library = ofi->library, .env = {.settings = &any}};
+    any.ofi_provider = any.ofi_domain = "";
+    struct fi_info *hints = hints_for(&all, 0, FI_THREAD_COMPLETION), *list = NULL;
+    char one[96];
+    text[0] = '\0';
+    if (!hints)
+        return;
+    (void)gpsh_ofi_list(&all, hints, &list);
+    for (const struct fi_info *info = list; info; info = info->next) {
+        size_t used = strlen(text);
+        snprintf(one, sizeof one, "%s%s on %s", used ? ", " : "", info->fabric_attr->prov_name,
+                 info->domain_attr->name);
+        if (strstr(text, used ? one + 2 : one))
+            continue;
+        bool fits = used + strlen(one) + sizeof ", ..." <= bytes;
+        snprintf(text + used, bytes - used, "%s", fits ? one : ", ...");
+        if (!fits)
+            break;
+    }
+    if (list)
+        ofi->library->freeinfo(list);
+    ofi->library->freeinfo(hints);
+}
+
+// GPUSHMEM_OFI_PROVIDER or GPUSHMEM_OFI_DOMAIN names what is not here, but something else is.
+static int fail_named(const struct gpsh_ofi *ofi, const char *choices)
+{
+    const char *provider = ofi->env.settings->ofi_provider, *domain = ofi->env.settings->ofi_domain;
+    return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
+                     "ofi: libfabric has nothing here for %s%s%s%s%s; there are: %s (provider on "
+                     "domain)",
+                     provider[0] ? "GPUSHMEM_OFI_PROVIDER=" : "", provider,
+                     provider[0] && domain[0] ? " and " : "",
+                     domain[0] ? "GPUSHMEM_OFI_DOMAIN=" : "", domain, choices);
+}
+
 int gpsh_ofi_choose(struct gpsh_ofi *ofi)
 {
     ofi->library = gpsh_ofi_library();
@@ -370,13 +410,15 @@ int gpsh_ofi_choose(struct gpsh_ofi *ofi)
     int error = choose(ofi);
     if (!error)
         return 0;
-    const struct gpsh_settings *settings = ofi->env.settings;
+    char choices[240] = "";
+    if (ofi->env.settings->ofi_provider[0] || ofi->env.settings->ofi_domain[0])
+        tell_choices(ofi, choices, sizeof choices);
+    if (choices[0] && !ofi->spoiled)
+        return fail_named(ofi, choices);
     return gpsh_fail(
         GPUSHMEM_ERR_TRANSPORT,
         "ofi: no provider of libfabric has messages, one-sided operations and completion at "
-        "the target%s%s%s%s: %s (fi_info lists them)",
-        settings->ofi_provider[0] ? ", GPUSHMEM_OFI_PROVIDER=" : "", settings->ofi_provider,
-        settings->ofi_domain[0] ? ", GPUSHMEM_OFI_DOMAIN=" : "", settings->ofi_domain,
+        "the target: %s (fi_info lists them)",
         ofi->library->strerror(-error));
 }
 
