@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operations between two members in kernels that begin in few instructions. Small ones are carried
-// out so, too: each thread has one unit of 8 bytes at most. The packets are those of coll_ll.cuh
-// and coll_dense.cuh, and the other member may go that way for the same operation.
-// docs/design/collectives.md.
+// Operations of up to four members in kernels that begin in few instructions. Small ones are
+// carried out so, too: each thread has one unit of 8 bytes at most. The packets are those of
+// coll_ll.cuh and, of two members, coll_dense.cuh: the others may go that way for the same
+// operation. docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_COLL_SMALL_CUH
 #define GPUSHMEM_DEVICE_COLL_SMALL_CUH
 
@@ -81,7 +81,7 @@ GPSH_DEV int gpsh_dev_coll_check(const struct gpsh_dev_coll &c, const struct gpu
 
 enum {
     GPSH_DEV_NOT_SMALL = 1,
-    GPSH_DEV_SMALL_SLOT = GPUSHMEM_COLL_KERNEL_LL / 2, // gpushmem_coll_ll_place of two members
+    GPSH_DEV_SMALL_OTHERS = 3, // at most, for each of which a thread keeps what it sends and gets
 };
 
 // As far as the arguments say: `size` threads have a unit each at most. Blocks that are larger than
@@ -123,69 +123,129 @@ GPSH_DEV bool gpsh_dev_small_team(const struct gpushmem_dev_team &team, int hand
              looked_at = ((1u << GPUSHMEM_DEV_TEAM_ROOM_SHIFT) - 1) & ~GPUSHMEM_DEV_TEAM_STREAM;
     if (channel || dense)
         flags |= GPUSHMEM_DEV_TEAM_STREAM, looked_at |= GPUSHMEM_DEV_TEAM_STREAM;
-    return gpsh_dev_team_is(team, handle) & (team.n == 2) & ((team.flags & looked_at) == flags) &
-           (channel < GPUSHMEM_TEAM_CHANNELS) & (!dense | gpushmem_coll_has_dense(team.flags));
+    return gpsh_dev_team_is(team, handle) & (team.n >= 2) & (team.n <= GPSH_DEV_SMALL_OTHERS + 1) &
+           ((team.flags & looked_at) == flags) & (channel < GPUSHMEM_TEAM_CHANNELS) &
+           (!dense | gpushmem_coll_has_dense(team.flags));
 }
 
-// What this thread sends and gets: its unit of the blocks.
-struct gpsh_dev_small {
+// What this thread sends to the other members and gets from them, in the order of their ranks: its
+// unit of the blocks.
+template <int OTHERS> struct gpsh_dev_small {
     unsigned at, left; // offset in a block, and bytes of the block from there on
-    bool sends, brings;
-    gpsh_dev_unit<2> own, sent, in;
+    gpsh_dev_unit<2> own, sent[OTHERS], in[OTHERS];
+    uint64_t away[OTHERS]; // the others' heaps
 };
 
-GPSH_DEV struct gpsh_dev_small gpsh_dev_small_load(const struct gpsh_dev_coll &c,
-                                                   const struct gpushmem_coll_op &op)
+// Of one other member there is no question whether it is there.
+template <int OTHERS> GPSH_DEV bool gpsh_dev_small_is(const struct gpsh_dev_coll &c, int j)
 {
-    struct gpsh_dev_small small = {};
+    return OTHERS == 1 || j + 1 < c.n;
+}
+GPSH_DEV int gpsh_dev_small_rank(const struct gpsh_dev_coll &c, int j)
+{
+    return j < c.me ? j : j + 1;
+}
+
+template <int OTHERS>
+GPSH_DEV gpsh_dev_small<OTHERS> gpsh_dev_small_load(const struct gpsh_dev_coll &c,
+                                                    const struct gpushmem_coll_op &op)
+{
+    gpsh_dev_small<OTHERS> small = {};
     unsigned bytes = (unsigned)gpsh_dev_coll_bytes(op);
     small.at = c.lane * GPSH_LL_UNIT;
     small.left = small.at < bytes ? bytes - small.at : 0;
-    small.sends = gpsh_dev_coll_message(op, c.me, 1 - c.me) > 0;
-    small.brings = gpsh_dev_coll_message(op, 1 - c.me, c.me) > 0;
     if (!small.left || !gpsh_dev_coll_message(op, c.me, c.me))
         return small;
-    const char *block = gpsh_dev_coll_source(op, c.me),
-               *others = gpsh_dev_coll_source(op, 1 - c.me);
-    small.own = small.sent = gpsh_dev_load_unit<2>(block + small.at, small.left);
-    if (others != block)
-        small.sent = gpsh_dev_load_unit<2>(others + small.at, small.left);
+    const char *block = gpsh_dev_coll_source(op, c.me);
+    small.own = gpsh_dev_load_unit<2>(block + small.at, small.left);
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++) {
+        const char *others = gpsh_dev_coll_source(op, gpsh_dev_small_rank(c, j));
+        small.sent[j] = small.own;
+        if (others != block && gpsh_dev_small_is<OTHERS>(c, j))
+            small.sent[j] = gpsh_dev_load_unit<2>(others + small.at, small.left);
+    }
     return small;
 }
 
-// An empty message is one packet, of the first thread.
-GPSH_DEV bool gpsh_dev_small_goes(const struct gpsh_dev_small &small, bool message)
+// A packet of this thread's belongs to a message. An empty message is one, of the first thread.
+template <int OTHERS>
+GPSH_DEV bool gpsh_dev_small_goes(const gpsh_dev_small<OTHERS> &small, uint64_t message)
 {
     return message ? small.left != 0 : !small.at;
 }
 
-GPSH_DEV void gpsh_dev_small_await(struct gpsh_dev_coll *c, const char *place, gpsh_dev_unit<2> *in)
+// There is one place for each of the others on this PE, and one of this PE's on each of them.
+template <int OTHERS>
+GPSH_DEV unsigned gpsh_dev_small_place(const struct gpsh_dev_coll &c, int index)
+{
+    const unsigned slot = 2 * (unsigned)gpushmem_coll_ll_most(OTHERS == 1 ? 2 : c.n, false);
+    unsigned others = OTHERS == 1 ? 1 : (unsigned)c.n - 1;
+    return ((unsigned)(c.epoch & 1) * others + (unsigned)index) * slot;
+}
+
+template <int OTHERS>
+GPSH_DEV void gpsh_dev_small_await(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                   const char *packets, gpsh_dev_small<OTHERS> *small)
 {
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(c->dev);
-    struct gpsh_dev_packet packet;
-    while (!gpsh_dev_ll_is(packet = gpsh_dev_load_packet(place), (uint32_t)c->epoch))
-        if ((c->status = gpsh_dev_coll_spin(*c, &wait, place, c->epoch, 0)))
-            return;
-    in->w[0] = (uint32_t)packet.low;
-    in->w[1] = (uint32_t)packet.high;
+    const char *late;
+    do {
+        late = nullptr;
+        GPSH_UNROLL
+        for (int j = 0; j < OTHERS; j++) {
+            int from = gpsh_dev_small_rank(*c, j);
+            if (!gpsh_dev_small_is<OTHERS>(*c, j) ||
+                !gpsh_dev_small_goes(*small, gpsh_dev_coll_message(op, from, c->me)))
+                continue;
+            const char *place = packets + gpsh_dev_small_place<OTHERS>(*c, j);
+            struct gpsh_dev_packet packet = gpsh_dev_load_packet(place);
+            late = gpsh_dev_ll_is(packet, (uint32_t)c->epoch) ? late : place;
+            small->in[j].w[0] = (uint32_t)packet.low;
+            small->in[j].w[1] = (uint32_t)packet.high;
+        }
+        if (late)
+            c->status = gpsh_dev_coll_spin(*c, &wait, late, c->epoch, 0);
+    } while (late && !c->status);
 }
 
-// `packets`: where they begin in the scratch. There is one place for each of the two members, at
-// the same offset on both. `away`: the other's heap.
-GPSH_DEV void gpsh_dev_small_exchange(struct gpsh_dev_coll *c, uint64_t packets, uint64_t away,
-                                      struct gpsh_dev_small *small)
+template <int OTHERS>
+GPSH_DEV void gpsh_dev_small_exchange(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                      gpsh_dev_small<OTHERS> *small)
 {
-    char *place = c->scratch + packets + (c->epoch & 1) * GPSH_DEV_SMALL_SLOT +
-                  small->at / GPSH_LL_UNIT * sizeof(struct gpsh_dev_packet);
-    if (gpsh_dev_small_goes(*small, small->sends))
-        gpsh_dev_store_packet(gpsh_dev_at(away, place),
-                              gpsh_dev_ll_pack(small->sent, (uint32_t)c->epoch));
-    if (gpsh_dev_small_goes(*small, small->brings))
-        gpsh_dev_small_await(c, place, &small->in);
+    char *packets = c->scratch + gpushmem_coll_ll_at(c->room, false) +
+                    small->at / GPSH_LL_UNIT * sizeof(struct gpsh_dev_packet);
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++) {
+        int to = gpsh_dev_small_rank(*c, j), index = c->me < to ? c->me : c->me - 1;
+        if (gpsh_dev_small_is<OTHERS>(*c, j) &&
+            gpsh_dev_small_goes(*small, gpsh_dev_coll_message(op, c->me, to)))
+            gpsh_dev_store_packet(
+                gpsh_dev_at(small->away[j], packets + gpsh_dev_small_place<OTHERS>(*c, index)),
+                gpsh_dev_ll_pack(small->sent[j], (uint32_t)c->epoch));
+    }
+    gpsh_dev_small_await(c, op, packets, small);
 }
 
+// The unit of a rank, chosen by value: a choice of addresses is one in memory.
+template <int OTHERS>
+GPSH_DEV gpsh_dev_unit<2> gpsh_dev_small_of(const struct gpsh_dev_coll &c,
+                                            const gpsh_dev_small<OTHERS> &small, int rank)
+{
+    gpsh_dev_unit<2> unit = small.own;
+    GPSH_UNROLL
+    for (int i = 0; i < 2; i++) {
+        if (rank < c.me)
+            unit.w[i] = small.in[rank < OTHERS ? rank : 0].w[i];
+        else if (rank > c.me)
+            unit.w[i] = small.in[rank ? rank - 1 : 0].w[i];
+    }
+    return unit;
+}
+
+template <int OTHERS>
 GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
-                                   const struct gpsh_dev_small &small)
+                                   const gpsh_dev_small<OTHERS> &small)
 {
     if (!small.left)
         return;
@@ -193,13 +253,10 @@ GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct g
         int end = gpsh_dev_coll_fold_end(c, op);
         gpsh_dev_acc<2> acc = {};
         GPSH_UNROLL
-        for (int rank = 0; rank < 2; rank++) {
-            gpsh_dev_unit<2> unit; // chosen by value: a choice of two addresses is one in memory
-            unit.w[0] = rank == c.me ? small.own.w[0] : small.in.w[0];
-            unit.w[1] = rank == c.me ? small.own.w[1] : small.in.w[1];
+        for (int rank = 0; rank <= OTHERS; rank++)
             if (rank < end)
-                acc = gpsh_dev_ll_fold(op.type, op.fold, acc, unit, rank == 0);
-        }
+                acc = gpsh_dev_ll_fold(op.type, op.fold, acc, gpsh_dev_small_of(c, small, rank),
+                                       rank == 0);
         gpsh_dev_store_unit<2>((char *)op.dest + small.at, gpsh_dev_fold_result(acc, op.type),
                                small.left);
         return;
@@ -207,8 +264,56 @@ GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct g
     char *mine = gpsh_dev_coll_dest(op, c.me);
     if (gpsh_dev_coll_message(op, c.me, c.me) && mine != gpsh_dev_coll_source(op, c.me))
         gpsh_dev_store_unit<2>(mine + small.at, small.own, small.left);
-    if (small.brings)
-        gpsh_dev_store_unit<2>(gpsh_dev_coll_dest(op, 1 - c.me) + small.at, small.in, small.left);
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++) {
+        int from = gpsh_dev_small_rank(c, j);
+        if (gpsh_dev_small_is<OTHERS>(c, j) && gpsh_dev_coll_message(op, from, c.me))
+            gpsh_dev_store_unit<2>(gpsh_dev_coll_dest(op, from) + small.at, small.in[j],
+                                   small.left);
+    }
+}
+
+// Of a team that may do so. All threads return the same.
+template <class Scope, int OTHERS>
+GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team,
+                                    const struct gpushmem_coll_op &op, bool dense)
+{
+    const unsigned chunks = dense ? gpushmem_coll_dense_chunks(gpsh_dev_coll_bytes(op), false) : 1;
+    gpsh_dev_small<OTHERS> small = {};
+    gpsh_dev_coll_take(c, team);
+    gpsh_dev_coll_take_channel(c, team, gpsh_dev_handle_channel(op.team));
+    if (OTHERS == 1)
+        c->n = 2;
+    uint64_t away[OTHERS] = {};
+    uint64_t before = gpsh_dev_load64_relaxed_gpu(c->epoch_word);
+    uint64_t poison = gpsh_dev_load64_value_sys(c->scratch);
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++)
+        if (gpsh_dev_small_is<OTHERS>(*c, j))
+            away[j] = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, gpsh_dev_small_rank(*c, j)));
+    int status = gpsh_dev_coll_check(*c, op);
+    if (!status && !dense)
+        small = gpsh_dev_small_load<OTHERS>(*c, op);
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++)
+        small.away[j] = away[j];
+    c->epoch = before + 1;
+    bool goes = gpsh_dev_dense_counts(c->epoch, chunks) && !gpsh_dev_poison_status(*c, poison);
+    if (Scope::any(!goes))
+        return GPSH_DEV_NOT_SMALL;
+    if (status)
+        return status;
+    if (OTHERS == 1 && dense) {
+        c->status = gpsh_dev_dense_group<GPSH_DENSE_GROUP>(*c, op);
+        c->epoch += chunks - 1;
+    } else {
+        gpsh_dev_small_exchange(c, op, &small);
+        if (!c->status)
+            gpsh_dev_small_store(*c, op, small);
+    }
+    gpsh_dev_coll_finish(c, c->status);
+    Scope::sync(); // the next operation's number is there
+    return c->status;
 }
 
 // By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them. `dense`: they
@@ -217,41 +322,14 @@ template <class Scope>
 GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
                                const struct gpushmem_coll_op &op, bool dense)
 {
-    const unsigned chunks = dense ? gpushmem_coll_dense_chunks(gpsh_dev_coll_bytes(op), false) : 1;
-    struct gpsh_dev_small small = {};
-    uint64_t away = 0;
-    int status = 0;
     Scope::sync();
     const struct gpushmem_dev_team team = gpsh_dev_team_read(entry);
-    bool goes = gpsh_dev_small_team(team, op.team, dense);
-    if (goes) {
-        gpsh_dev_coll_take(c, team);
-        gpsh_dev_coll_take_channel(c, team, gpsh_dev_handle_channel(op.team));
-        c->n = 2;
-        uint64_t before = gpsh_dev_load64_relaxed_gpu(c->epoch_word);
-        uint64_t poison = gpsh_dev_load64_value_sys(c->scratch);
-        away = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, 1 - c->me));
-        status = gpsh_dev_coll_check(*c, op);
-        if (!status && !dense)
-            small = gpsh_dev_small_load(*c, op);
-        c->epoch = before + 1;
-        goes = gpsh_dev_dense_counts(c->epoch, chunks) && !gpsh_dev_poison_status(*c, poison);
-    }
-    if (Scope::any(!goes))
+    if (!gpsh_dev_small_team(team, op.team, dense)) {
+        Scope::any(true); // with threads that saw the team before it was destroyed
         return GPSH_DEV_NOT_SMALL;
-    if (status)
-        return status;
-    if (dense) {
-        c->status = gpsh_dev_dense_group<GPSH_DENSE_GROUP>(*c, op);
-        c->epoch += chunks - 1;
-    } else {
-        gpsh_dev_small_exchange(c, gpushmem_coll_ll_at(c->room, false), away, &small);
-        if (!c->status)
-            gpsh_dev_small_store(*c, op, small);
     }
-    gpsh_dev_coll_finish(c, c->status);
-    Scope::sync(); // the next operation's number is there
-    return c->status;
+    return team.n == 2 ? gpsh_dev_small_of_team<Scope, 1>(c, team, op, dense)
+                       : gpsh_dev_small_of_team<Scope, GPSH_DEV_SMALL_OTHERS>(c, team, op, dense);
 }
 
 #endif
