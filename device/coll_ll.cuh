@@ -53,25 +53,33 @@ GPSH_DEV void gpsh_dev_ll_store(const struct gpushmem_coll_op &op, char *block,
         gpsh_dev_store_unit<2>(block + at, data, left);
 }
 
-// One unit to all members, beginning with the next.
+// Units first, first + lanes, ... to all members, beginning with the next.
+template <int UNITS>
 GPSH_DEV void gpsh_dev_ll_send(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
-                               uint64_t unit)
+                               uint64_t first)
 {
     bool same = op.kind != GPUSHMEM_COLL_ALLTOALL && op.kind != GPUSHMEM_COLL_ALLTOALLS &&
                 op.kind != GPUSHMEM_COLL_REDUCESCATTER;
-    gpsh_dev_unit<2> data = {};
+    gpsh_dev_unit<2> data[UNITS] = {};
     bool loaded = false;
     for (int k = 1; k < c.n; k++) {
         int to = c.me + k < c.n ? c.me + k : c.me + k - c.n;
-        uint64_t bytes = gpsh_dev_coll_message(op, c.me, to);
-        if (unit >= gpsh_dev_ll_units(bytes))
-            continue;
-        if (bytes && !(same && loaded))
-            data = gpsh_dev_ll_load(op, to, unit);
+        uint64_t bytes = gpsh_dev_coll_message(op, c.me, to), units = gpsh_dev_ll_units(bytes);
+        char *there = gpsh_dev_coll_there(c, gpsh_dev_ll_place(c, c.me, to), to);
+        GPSH_UNROLL
+        for (int j = 0; j < UNITS; j++) {
+            uint64_t unit = first + (unsigned)j * (uint64_t)c.lanes;
+            if (bytes && unit < units && !(same && loaded))
+                data[j] = gpsh_dev_ll_load(op, to, unit);
+        }
         loaded = loaded || bytes;
-        char *place = gpsh_dev_ll_place(c, c.me, to) + unit * sizeof(struct gpsh_dev_packet);
-        gpsh_dev_store_packet(gpsh_dev_coll_there(c, place, to),
-                              gpsh_dev_ll_pack(data, (uint32_t)c.epoch));
+        GPSH_UNROLL
+        for (int j = 0; j < UNITS; j++) {
+            uint64_t unit = first + (unsigned)j * (uint64_t)c.lanes;
+            if (unit < units)
+                gpsh_dev_store_packet(there + unit * sizeof(struct gpsh_dev_packet),
+                                      gpsh_dev_ll_pack(data[j], (uint32_t)c.epoch));
+        }
     }
 }
 
@@ -184,11 +192,14 @@ GPSH_DEV void gpsh_dev_ll_receive(struct gpsh_dev_coll *c, const struct gpushmem
 GPSH_DEV void gpsh_dev_coll_ll(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     uint64_t units = gpsh_dev_ll_units(gpsh_dev_coll_bytes(op)), lanes = c->lanes;
-    for (uint64_t unit = c->lane; unit < units && !c->status; unit += lanes)
-        gpsh_dev_ll_send(*c, op, unit);
+    for (uint64_t unit = c->lane; unit < units && !c->status; unit += 2 * lanes)
+        gpsh_dev_ll_send<2>(*c, op, unit);
     if (c->n <= 2)
         for (uint64_t unit = c->lane; unit < units && !c->status; unit += 4 * lanes)
             gpsh_dev_ll_receive<2, 4>(c, op, unit, units);
+    else if (c->n <= 4)
+        for (uint64_t unit = c->lane; unit < units && !c->status; unit += 2 * lanes)
+            gpsh_dev_ll_receive<4, 2>(c, op, unit, units);
     else
         for (uint64_t unit = c->lane; unit < units && !c->status; unit += lanes)
             gpsh_dev_ll_receive<8, 1>(c, op, unit, units);

@@ -88,7 +88,7 @@ enum {
 // a thread or a warp can take so go another way on all members, whatever their scopes.
 GPSH_DEV bool gpsh_dev_coll_may_be_small(unsigned size, const struct gpushmem_coll_op &op)
 {
-    const unsigned all = GPUSHMEM_COLL_KERNEL_PACKETS_OF_TWO,
+    const unsigned all = GPUSHMEM_COLL_KERNEL_PACKETS,
                    most = size < all / GPSH_LL_UNIT ? size * GPSH_LL_UNIT : all;
     return op.n - 1 < most && gpsh_dev_coll_bytes(op) <= most && op.kind != GPUSHMEM_COLL_COLLECT &&
            op.kind != GPUSHMEM_COLL_ALLTOALLS && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
@@ -316,15 +316,16 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
     return c->status;
 }
 
-// By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them. `dense`: they
-// have more than a unit each.
+// By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them. `dense`: two
+// members would send dense packets; `small`: others have a unit for each thread.
 template <class Scope>
 GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
-                               const struct gpushmem_coll_op &op, bool dense)
+                               const struct gpushmem_coll_op &op, bool dense, bool small)
 {
     Scope::sync();
     const struct gpushmem_dev_team team = gpsh_dev_team_read(entry);
-    if (!gpsh_dev_small_team(team, op.team, dense)) {
+    dense = dense && team.n == 2;
+    if (!gpsh_dev_small_team(team, op.team, dense) || !(dense || small)) {
         Scope::any(true); // with threads that saw the team before it was destroyed
         return GPSH_DEV_NOT_SMALL;
     }

@@ -98,7 +98,7 @@ int gpsh_cli_print_collectives(void)
     gpsh_page_paragraph(
         "Collectives of streams where all members are mapped; bytes of a block, dest "
         "and source apart.");
-    gpsh_page_paragraph("Kernels send blocks of up to 512 bytes in packets, two members up to "
+    gpsh_page_paragraph("Kernels send blocks of up to 1 KiB in packets, two members up to "
                         "64 KiB in dense ones, more up to some KiB through staging memory, and the "
                         "rest directly.");
     putchar('\n');

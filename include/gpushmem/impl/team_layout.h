@@ -198,7 +198,7 @@ enum {
     GPUSHMEM_COLL_SYNC_WORDS = 80,
     GPUSHMEM_COLL_ROUNDS_MOST = 32, // of those for odd and as many for even numbers
     GPUSHMEM_COLL_FLAGS_AT = 128 + 8 * GPUSHMEM_COLL_SYNC_WORDS,
-    GPUSHMEM_COLL_KERNEL_LL = 8 << 10,
+    GPUSHMEM_COLL_KERNEL_LL = 12 << 10,
     GPUSHMEM_COLL_KERNEL_STAGE = 16 << 10, // or more: gpushmem_coll_stage_bytes
     GPUSHMEM_COLL_STREAM_BLOCKS = 64,      // at most
     GPUSHMEM_COLL_STREAM_LL = 3 << 20,
@@ -214,7 +214,7 @@ enum {
     GPUSHMEM_COLL_DENSE_MOST = 1 << 30,   // bytes of a block: its slots are counted in 32 bits
     // Largest block that kernels send in packets of 8 bytes of data; and where there are dense
     // ones, a unit for each thread of a warp.
-    GPUSHMEM_COLL_KERNEL_PACKETS = 512,
+    GPUSHMEM_COLL_KERNEL_PACKETS = 1024,
     GPUSHMEM_COLL_KERNEL_PACKETS_OF_TWO = 256,
     GPUSHMEM_COLL_FLAG_WORDS = 4, // per block and member: enum gpushmem_coll_flag
     // Blocks of an operation by nodes, at most: the flags of the others count on the way back.
