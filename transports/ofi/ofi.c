@@ -186,14 +186,13 @@ static int64_t ofi_describe(struct gpsh_transport *self, void *to, size_t bytes)
                             .address_format = ofi->info->addr_format,
                             .secret = ofi->secret,
                             .machine = gpsh_ofi_machine(ofi)};
-    if (bytes < sizeof blob)
-        return (int64_t)sizeof blob;
     size_t length = sizeof blob.address;
     int error = fi_getname(&ofi->wire.ep->fid, blob.address, &length);
     if (error)
         return gpsh_ofi_error(ofi, "fi_getname", error);
-    blob.address_bytes = (uint32_t)length;
+    blob.address_bytes = (uint16_t)length;
     snprintf(blob.provider, sizeof blob.provider, "%s", ofi->info->fabric_attr->prov_name);
+    blob.provider_bytes = (uint16_t)strlen(blob.provider);
     for (int r = 0; r < GPSH_REGIONS; r++) {
         blob.region_bytes[r] = ofi->env.regions[r].bytes;
         int status =
@@ -201,8 +200,8 @@ static int64_t ofi_describe(struct gpsh_transport *self, void *to, size_t bytes)
         if (status)
             return status;
     }
-    memcpy(to, &blob, sizeof blob);
-    return (int64_t)sizeof blob;
+    size_t needed = gpsh_ofi_blob_write(&blob, NULL);
+    return (int64_t)(bytes < needed ? needed : gpsh_ofi_blob_write(&blob, to));
 }
 
 static int check_peer(const struct gpsh_ofi *ofi, int pe, const struct ofi_blob *blob)

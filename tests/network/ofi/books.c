@@ -23,9 +23,10 @@
         }                                                                                          \
     } while (0)
 
-enum { CHANNELS = 3, FEW = 64, HEAP = 1 << 20, MOST_BYTES = 64 };
+enum { CHANNELS = 3, FEW = 64, HEAP = 1 << 20, MOST_BYTES = 64, MOST_RECORD = 256 };
 
 static struct gpsh_settings settings;
+static int record_bytes; // of what a PE publishes
 
 // ---- libfabric's calls for addresses, counted ----
 
@@ -76,8 +77,11 @@ static void *map(size_t bytes)
 static void connect_all(struct gpsh_transport *transport, int n_pes)
 {
     struct ofi_blob blob;
-    CHECK_THAT(transport->ops->describe(transport, &blob, sizeof blob) == sizeof blob, "describe");
+    unsigned char record[sizeof blob];
     struct sockaddr_in address;
+    int64_t bytes = transport->ops->describe(transport, record, sizeof record);
+    CHECK_THAT(bytes > 0 && bytes <= MOST_RECORD, "%lld bytes", (long long)bytes);
+    CHECK_THAT(!gpsh_ofi_blob_parse(record, (size_t)bytes, &blob), "own record");
     memcpy(&address, blob.address, sizeof address);
     CHECK_THAT(address.sin_family == AF_INET, "family %d", address.sin_family);
     for (int pe = 0; pe < n_pes; pe++) {
@@ -85,8 +89,10 @@ static void connect_all(struct gpsh_transport *transport, int n_pes)
         other.sin_port = pe ? htons((uint16_t)(1024 + pe)) : address.sin_port;
         blob.pe = (uint32_t)pe;
         memcpy(blob.address, &other, sizeof other);
-        CHECK_THAT(!transport->ops->connect(transport, pe, &blob, sizeof blob), "PE %d", pe);
+        bytes = (int64_t)gpsh_ofi_blob_write(&blob, record);
+        CHECK_THAT(!transport->ops->connect(transport, pe, record, (size_t)bytes), "PE %d", pe);
     }
+    record_bytes = (int)bytes;
 }
 
 static struct job make(int n_pes)
@@ -157,7 +163,8 @@ int main(int argc, char **argv)
     one_by_one(FEW); // what libfabric keeps for itself is made
     struct job few = make(FEW), many = make(n_pes);
     double each = (many.bytes - few.bytes) / (n_pes - FEW);
-    printf("ofi: %.1f bytes for each of %d PEs that are not connected\n", each, n_pes);
+    printf("ofi: %.1f bytes for each of %d PEs that are not connected, %d in its record\n", each,
+           n_pes, record_bytes);
     CHECK_THAT(each > 0 && each <= MOST_BYTES, "%.1f bytes, where %d are allowed", each,
                MOST_BYTES);
     few.transport->ops->close(few.transport);
