@@ -5,12 +5,14 @@
 #include <stdio.h>
 
 enum { FLOAT = 7, SUM = 0, SYMMETRIC = 1 };
+enum { HANGS = 4 << 20 }; // broadcasts of registered buffers from so many bytes on, in NCCL 2.28
 struct id {
     char bytes[128];
 };
 
 static struct {
     void *library, *communicator;
+    void *unregistered; // a communicator that knows no buffers
     int (*get_id)(struct id *);
     int (*init)(void **communicator, int n, struct id, int rank);
     int (*destroy)(void *communicator);
@@ -97,11 +99,13 @@ int perf_nccl_open(const char *library, void *source, void *target, size_t bytes
 {
     struct id id;
     int status = load(library);
-    if (!status)
+    void **communicators[] = {&nccl.communicator, &nccl.unregistered};
+    for (int i = 0; i < 2 && !status; i++) {
         status = share_id(&id);
-    if (!status)
-        status = check(nccl.init(&nccl.communicator, gpushmem_n_pes(), id, gpushmem_my_pe()),
-                       "ncclCommInitRank");
+        if (!status)
+            status = check(nccl.init(communicators[i], gpushmem_n_pes(), id, gpushmem_my_pe()),
+                           "ncclCommInitRank");
+    }
     if (!status && bytes)
         register_buffers(source, target, bytes);
     return status;
@@ -141,6 +145,8 @@ int perf_nccl_enqueue(enum perf_nccl_kind kind, void *target, const void *source
         return check(nccl.reduce_scatter(source, target, count, FLOAT, SUM, all, stream),
                      "ncclReduceScatter");
     case PERF_NCCL_BROADCAST:
+        if (count * sizeof(float) >= HANGS)
+            all = nccl.unregistered;
         return check(nccl.broadcast(source, target, count, FLOAT, 0, all, stream), "ncclBroadcast");
     default: return check(all_to_all(target, source, count, stream), "ncclAlltoAll");
     }
@@ -148,7 +154,9 @@ int perf_nccl_enqueue(enum perf_nccl_kind kind, void *target, const void *source
 
 void perf_nccl_close(void)
 {
+    if (nccl.unregistered)
+        nccl.destroy(nccl.unregistered);
     if (nccl.communicator)
         nccl.destroy(nccl.communicator);
-    nccl.communicator = NULL;
+    nccl.communicator = nccl.unregistered = NULL;
 }

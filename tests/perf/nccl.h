@@ -21,8 +21,9 @@ enum perf_nccl_kind {
 };
 
 // Collective. Opens `library` and a communicator of all PEs; a PE whose GPU it cannot use fails.
-// The `bytes` of source and target are registered where the library can. 0 or a negative status,
-// with a line on stderr that says what is missing.
+// The `bytes` of source and target are registered where the library can, but not for broadcasts of
+// 4 MiB or more, in which NCCL 2.28 hangs then. 0 or a negative status, with a line on stderr that
+// says what is missing.
 int perf_nccl_open(const char *library, void *source, void *target, size_t bytes);
 bool perf_nccl_is_open(void);
 // Floats: `count` is what NCCL's call of that name takes.
