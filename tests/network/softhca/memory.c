@@ -37,11 +37,11 @@ SHCA_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     return &pd->ibv;
 }
 
-struct ibv_pd *shca_pd_numbered(uint32_t number)
+struct ibv_pd *shca_pd_numbered(struct ibv_context *context, uint32_t number)
 {
     pthread_mutex_lock(&pds_lock);
     struct shca_pd *pd = pds;
-    while (pd && pd->id != number)
+    while (pd && (pd->id != number || shca_device_of(pd->ibv.context) != shca_device_of(context)))
         pd = pd->next;
     pthread_mutex_unlock(&pds_lock);
     return pd ? &pd->ibv : NULL;

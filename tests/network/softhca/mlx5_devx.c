@@ -492,10 +492,10 @@ static bool cq_make(struct ibv_context *context, const struct mail *mail,
     return !error;
 }
 
-static struct ibv_qp *qp_make_plain(const struct mail *mail, struct ibv_cq *send,
-                                    struct ibv_cq *receive)
+static struct ibv_qp *qp_make_plain(struct ibv_context *context, const struct mail *mail,
+                                    struct ibv_cq *send, struct ibv_cq *receive)
 {
-    struct ibv_pd *pd = shca_pd_numbered((uint32_t)value_of(mail, "pd"));
+    struct ibv_pd *pd = shca_pd_numbered(context, (uint32_t)value_of(mail, "pd"));
     struct ibv_qp_init_attr init = {
         .send_cq = send,
         .recv_cq = receive,
@@ -510,7 +510,8 @@ static struct ibv_qp *qp_make_plain(const struct mail *mail, struct ibv_cq *send
     return pd ? ibv_create_qp(pd, &init) : NULL;
 }
 
-static bool qp_make(const struct mail *mail, struct mlx5dv_devx_obj *object)
+static bool qp_make(struct ibv_context *context, const struct mail *mail,
+                    struct mlx5dv_devx_obj *object)
 {
     uint32_t blocks = 1u << value_of(mail, "log_sq_size");
     char *ring = place_of(mail, "wq_umem_id", "wq_umem_offset", (size_t)blocks * MLX5_SEND_WQE_BB,
@@ -519,7 +520,7 @@ static bool qp_make(const struct mail *mail, struct mlx5dv_devx_obj *object)
     struct ibv_cq *send = cq_numbered(mail, "cqn_snd"), *receive = cq_numbered(mail, "cqn_rcv");
     if (!ring || !record || !send || !receive || !find_uar(mail, object))
         return false;
-    object->qp = qp_make_plain(mail, send, receive);
+    object->qp = qp_make_plain(context, mail, send, receive);
     if (!object->qp)
         return false;
     object->number = object->qp->qp_num;
@@ -548,7 +549,7 @@ struct mlx5dv_devx_obj *gpushmem_softhca_obj_create(struct ibv_context *context,
     }
     bool good = mail_open(&mail, in, in_bytes, 0, true) &&
                 (mail.command->opcode == CREATE_CQ ? cq_make(context, &mail, object)
-                                                   : qp_make(&mail, object));
+                                                   : qp_make(context, &mail, object));
     int error = answer(out, out_bytes, good, object->number);
     if (!good) {
         free(object);

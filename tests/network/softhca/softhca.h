@@ -385,7 +385,7 @@ void shca_context_use(struct ibv_context *context, int n);
 extern struct shca_device shca_devices[SHCA_DEVICES];
 
 // memory.c
-struct ibv_pd *shca_pd_numbered(uint32_t number); // NULL: none of this process
+struct ibv_pd *shca_pd_numbered(struct ibv_context *context, uint32_t number); // of its device
 // NULL: no such key
 struct shca_mr_entry *shca_mr_begin(struct shca_segment *segment, uint32_t key);
 void shca_mr_end(struct shca_mr_entry *entry);
