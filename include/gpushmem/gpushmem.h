@@ -50,8 +50,9 @@
 //            declaration.
 // Contexts   Each function gpushmem_X of the RMA, atomic, fence and quiet families also exists as
 //            gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default context
-//            is used. An invalid context is GPUSHMEM_ERR_INVALID, but for fence, quiet and destroy,
-//            which then do nothing.
+//            is used. GPUSHMEM_CTX_INVALID is GPUSHMEM_ERR_INVALID, but for fence, quiet and
+//            destroy, which then do nothing. A variable that was never filled in is not noticed,
+//            and ends the program: initialise it with GPUSHMEM_CTX_INVALID.
 //            Type-generic names take the context as a further first argument, as in OpenSHMEM:
 //            gpushmem_put(ctx, dest, source, nelems, pe).
 #ifndef GPUSHMEM_GPUSHMEM_H

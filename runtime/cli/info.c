@@ -77,11 +77,11 @@ static const struct {
 } abilities[] = {
     {GPSH_CAP_MAPPED, "maps heaps of its node"},
     {GPSH_CAP_REMOTE_NODE, "reaches other nodes"},
-    {GPSH_CAP_NIC_ATOMICS, "atomics by the NIC"},
+    {GPSH_CAP_NIC_ATOMICS, "atomics by a NIC that has them"},
 };
 enum { N_ABILITIES = sizeof abilities / sizeof *abilities };
 
-// "verbs (reaches other nodes, atomics by the NIC)"
+// "verbs (reaches other nodes, atomics by a NIC that has them)"
 static void transport_add(struct gpsh_text *text, const struct gpsh_transport_ops *ops)
 {
     const char *between = " (";
