@@ -18,8 +18,9 @@ static void copy_in(struct verbs_flow *flow, const struct verbs_slot *slot,
 }
 
 // What has come back with a request that is no write.
-static void take_answer(struct verbs_lane *lane, const struct verbs_wqe *wqe,
-                        struct verbs_slot *slot, uint32_t position)
+static __attribute__((noinline)) void take_answer(struct verbs_lane *lane,
+                                                  const struct verbs_wqe *wqe,
+                                                  struct verbs_slot *slot, uint32_t position)
 {
     struct verbs_flow *flow = lane->flow;
     uint64_t value = lane->results[position & lane->mask];
@@ -45,7 +46,8 @@ static void succeed(struct verbs_lane *lane, const struct verbs_wqe *wqe, uint32
     slot->parts--;
 }
 
-static inline void retire_first(struct verbs_lane *lane)
+// Of each request there is: inline, whatever the compiler takes for large.
+static inline __attribute__((always_inline)) void retire_first(struct verbs_lane *lane)
 {
     struct verbs_wqe *wqe = &lane->wqes[lane->tail & lane->mask];
     if (wqe->kind != WQE_PLAIN)

@@ -8,10 +8,6 @@
 
 bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 {
-    if (__builtin_expect(!verbs_is_up(flow), 0)) {
-        gpsh_verbs_handshake_ask(flow); // if it was closed
-        return false;
-    }
     if (slot->after > flow->pub->completed)
         return false;
     if (flow->loops_used && gpsh_verbs_loops_overlap(flow, slot))
@@ -25,6 +21,10 @@ bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot)
 // Issues what waits, in order, as far as it goes.
 static void issue_waiting(struct verbs_flow *flow)
 {
+    if (flow->issued != flow->pub->posted && !verbs_is_up(flow)) {
+        gpsh_verbs_handshake_ask(flow); // if it was closed
+        return;
+    }
     while (flow->issued != flow->pub->posted) {
         if (!gpsh_verbs_slot_issue(flow, &flow->slots[flow->issued & flow->slot_mask]) ||
             flow->pub->error)

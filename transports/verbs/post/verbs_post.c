@@ -194,9 +194,9 @@ static bool wants_capture(const struct verbs_slot *slot)
 
 // Whether this small put would go into a work request at once, which captures its source without a
 // block.
-static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
+static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot, bool up)
 {
-    bool unordered = verbs_is_up(flow) && flow->issued == flow->pub->posted && !flow->loops_used &&
+    bool unordered = up && flow->issued == flow->pub->posted && !flow->loops_used &&
                      !flow->fenced && !flow->write_owes && !flow->repeats &&
                      flow->epoch == flow->channel->epoch &&
                      flow->fence_hard <= flow->pub->completed;
@@ -207,9 +207,9 @@ static bool goes_inline(struct verbs_flow *flow, const struct verbs_slot *slot)
 
 // A source that the caller wants back goes inline or is captured in a block; one that is too large
 // for a block stays in use. Returns false if the operation has to be refused for now.
-static bool prepare_capture(struct verbs_flow *flow, struct verbs_slot *slot)
+static bool prepare_capture(struct verbs_flow *flow, struct verbs_slot *slot, bool up)
 {
-    if (!wants_capture(slot) || goes_inline(flow, slot) ||
+    if (!wants_capture(slot) || goes_inline(flow, slot, up) ||
         slot->bytes > capture_most(flow->channel))
         return true;
     return capture(flow, slot);
@@ -225,7 +225,7 @@ static bool source_in_use(const struct verbs_flow *flow, const struct verbs_slot
 
 static void doorbell(struct verbs_flow *flow, bool more)
 {
-    for (int i = 0; i < flow->n_rails && verbs_has_lanes(flow); i++) {
+    for (int i = 0; i < flow->n_rails; i++) {
         if (more && flow->lanes[i].count)
             gpsh_verbs_lane_hold(&flow->lanes[i]);
         else
@@ -237,9 +237,12 @@ static void doorbell(struct verbs_flow *flow, bool more)
         gpsh_verbs_flow_refused(flow);
 }
 
-static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t number)
+// `up`: as it was when the channel's thread entered the flow.
+static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t number, bool up)
 {
-    bool waiting = flow->issued != number - 1 || !gpsh_verbs_slot_issue(flow, slot);
+    if (!up)
+        gpsh_verbs_handshake_ask(flow); // if it was closed
+    bool waiting = !up || flow->issued != number - 1 || !gpsh_verbs_slot_issue(flow, slot);
     if (!waiting)
         flow->issued = number;
     if (flow->refused)
@@ -250,7 +253,10 @@ static int launch(struct verbs_flow *flow, struct verbs_slot *slot, uint64_t num
         flow->channel->stats.queued++;
         gpsh_verbs_flow_activate(flow);
     }
-    doorbell(flow, slot->flags & GPSH_OP_MORE);
+    if (__builtin_expect(up, 1))
+        doorbell(flow, slot->flags & GPSH_OP_MORE);
+    else if (!(slot->flags & GPSH_OP_MORE)) // of other flows
+        gpsh_verbs_held_flush(flow->channel);
     if (slot->looping && gpsh_verbs_lock_needed(flow, slot))
         return GPSH_POST_URGENT;
     slot->borrowed |= is_put(slot) && source_in_use(flow, slot);
@@ -285,9 +291,14 @@ int gpsh_verbs_post(struct gpsh_channel *base, const struct gpsh_op *op)
         if (status)
             return status;
     }
-    status =
-        flow->pipe ? channel->verbs->staging->post(flow->pipe, op) : gpsh_verbs_flow_post(flow, op);
-    verbs_leave(flow);
+    if (flow->pipe) {
+        status = channel->verbs->staging->post(flow->pipe, op);
+        verbs_leave(flow);
+        return status;
+    }
+    status = gpsh_verbs_flow_post(flow, op);
+    if (__builtin_expect((unsigned)status > GPSH_POST_CAPTURED, 0)) // else when it has completed
+        verbs_leave(flow);
     return status;
 }
 
@@ -320,16 +331,16 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
 #endif
     uint64_t before = flow->pub->posted;
     verbs_enter(flow);
+    bool up = verbs_is_up(flow);
     if (before - flow->pub->completed > flow->slot_mask)
         return gpsh_verbs_refuse(channel);
-    if (before == flow->pub->completed && __builtin_expect(verbs_told(flow), 0) &&
-        verbs_is_up(flow))
+    if (before == flow->pub->completed && __builtin_expect(verbs_told(flow), 0) && up)
         gpsh_verbs_flow_told(flow);
     if (needs_no_work(op))
         return accept_empty(flow, op);
     struct verbs_slot *slot = &flow->slots[before & flow->slot_mask];
     slot_fill(flow, slot, op);
-    if (!prepare_capture(flow, slot))
+    if (!prepare_capture(flow, slot, up))
         return gpsh_verbs_refuse(channel);
     // found while copying, or while ringing the doorbell of what was there before
     if (flow->refused)
@@ -342,7 +353,7 @@ int gpsh_verbs_flow_post(struct verbs_flow *flow, const struct gpsh_op *op)
     verbs_watch(flow);
     gpsh_count_add(&flow->pub->posted, 1);
     channel->base.pending++;
-    return launch(flow, slot, before + 1);
+    return launch(flow, slot, before + 1, up);
 }
 
 int gpsh_verbs_flush(struct gpsh_channel *base)

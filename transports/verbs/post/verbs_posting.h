@@ -132,7 +132,7 @@ void gpsh_verbs_flow_told(struct verbs_flow *flow);
 bool gpsh_verbs_note_send(struct verbs_flow *flow);
 
 // verbs_drive.c
-// False if not everything of the operation could be issued now.
+// Of a flow that is up. False if not everything of the operation could be issued now.
 bool gpsh_verbs_slot_issue(struct verbs_flow *flow, struct verbs_slot *slot);
 // A lane of the flow was refused by its NIC's library.
 void gpsh_verbs_flow_refused(struct verbs_flow *flow);
