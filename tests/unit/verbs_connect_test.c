@@ -304,6 +304,28 @@ Test(verbs_connect, strangers__get_no_answer_and_no_queue_pair)
     cr_assert_eq(count(GPSH_VERBS_GREETS), 0);
 }
 
+// As of a peer that begins anew again and again. Each would be answered, if it came alone.
+Test(verbs_connect, flood__of_greetings__no_more_is_made_than_for_one_and_the_last_connects)
+{
+    enum { FLOOD = 3000 };
+    int before = fake.live_objects;
+    struct gpsh_verbs_message message = greeting();
+    mute = true;
+    for (int i = 0; i < FLOOD; i++, message.own++)
+        hear(&message);
+    while (!n_sent || sent[(n_sent - 1) % MOST].yours != message.own) {
+        hear(&message); // datagrams for which there is no room are lost
+        nap();
+    }
+    cr_expect_leq(fake.live_objects - before, 2);
+    struct gpsh_op op = fake_put(pair.heap, 64, 8);
+    fake_post_op(&pair, &op);
+    message.kind = GPSH_VERBS_UP;
+    message.yours = sent[(n_sent - 1) % MOST].own;
+    hear(&message);
+    finish(1);
+}
+
 Test(verbs_connect, attempts__an_older_one_comes_late__not_taken)
 {
     struct gpsh_verbs_message message = greeting(), late = message;
