@@ -170,7 +170,7 @@ static int schedule_of(const struct gpsh_coll *c, size_t bytes)
     bool wide = half && c->op != GPSH_MIN && c->op != GPSH_MAX;
     if (bytes <= small_most(c))
         team.is |= GPSH_COLL_FITS_WORDS;
-    if (bytes <= gpsh_team_allreduce_most(c->team))
+    if (bytes <= gpsh_coll_doubling_most(c))
         team.is |= GPSH_COLL_FITS_DOUBLING;
     if (folds_in_pairs(c))
         team.is |= GPSH_COLL_IN_PAIRS;

@@ -48,6 +48,9 @@ gpsh_coll_fn gpsh_coll_broadcast_small, gpsh_coll_fcollect_small, gpsh_coll_allt
 gpsh_coll_fn gpsh_coll_reduce_small, gpsh_coll_reducescatter_small, gpsh_coll_scan_small;
 // Small ones whose sum is the same however it is bracketed, in log2 of the number of nodes rounds.
 gpsh_coll_fn gpsh_coll_reduce_doubling;
+// Bytes that it takes, in parts one after the other: two have as many rounds as the two meetings of
+// a fold by shares, and with few members a third has no more than the gets and puts between those.
+size_t gpsh_coll_doubling_most(const struct gpsh_coll *c);
 // Each element has one PE that reads it from all sources and folds it.
 gpsh_coll_fn gpsh_coll_reduce_shares, gpsh_coll_reducescatter_shares, gpsh_coll_scan_shares;
 // The same, but results cross to each node once.

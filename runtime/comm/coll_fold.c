@@ -42,7 +42,7 @@ static void add(const void *self, void *to, const void *left, const void *right)
     gpsh_fold_pair(c->type, c->op, to, left, right, c->nelems);
 }
 
-int gpsh_coll_reduce_doubling(const struct gpsh_coll *c)
+static int double_part(const struct gpsh_coll *c)
 {
     const struct gpsh_team_fold fold = {add, c};
     size_t bytes = c->nelems * c->size;
@@ -52,6 +52,27 @@ int gpsh_coll_reduce_doubling(const struct gpsh_coll *c)
     int status = gpsh_team_allreduce(c->team, mine, bytes, &fold, c->what);
     if (status == 0)
         status = gpsh_coll_end(c, gpsh_coll_copy(c->dest, c->team->views[0], bytes));
+    return status;
+}
+
+size_t gpsh_coll_doubling_most(const struct gpsh_coll *c)
+{
+    enum { FEW = 16 };
+    size_t parts = c->team->n <= FEW ? 3 : 2;
+    return parts * (gpsh_team_allreduce_most(c->team) / c->size * c->size);
+}
+
+int gpsh_coll_reduce_doubling(const struct gpsh_coll *c)
+{
+    size_t most = gpsh_team_allreduce_most(c->team) / c->size;
+    struct gpsh_coll part = *c;
+    int status = 0;
+    for (size_t at = 0; at < c->nelems && status == 0; at += part.nelems) {
+        part.nelems = c->nelems - at < most ? c->nelems - at : most;
+        part.source = c->source + at * c->size;
+        part.dest = c->dest + at * c->size;
+        status = double_part(&part);
+    }
     return status;
 }
 
