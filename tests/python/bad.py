@@ -45,7 +45,10 @@ def arguments_of_moves(me, n):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is shm.PEError and str(again) == str(error) and again.code == -3
     raises(shm.PEError, "-1", shm.atomic_inc, flag[0], -1)
-    raises(TypeError, "", shm.put, a, ours, 0.5)
+    raises(TypeError, "put: pe is 0.5; it wants an integer", shm.put, a, ours, 0.5)
+    raises(TypeError, "atomic_add: pe is '1'", shm.atomic_add, flag[0], 1, "1")
+    raises(TypeError, "an index of [0, 2]", lambda: a[[0, 2]])
+    raises(shm.InvalidError, "put: source: a list is no array", shm.put, a, [1.0], me)
     raises(shm.DtypeError, "float64", shm.put, a, np.zeros((4, 4)), 0)
     raises(shm.InvalidError, "16 elements", shm.put, a, ours[:2], 0)
     raises(shm.AddressError, "symmetric", shm.put, ours.copy(), ours, me)
@@ -70,7 +73,7 @@ def arguments_of_moves(me, n):
         raises(shm.InvalidError, "the team was destroyed", use)
     raises(shm.InvalidError, "one element", a.item)
     raises(shm.DtypeError, "uint64", shm.put_signal, a, ours, a[0, 0], 1, me)
-    raises(shm.InvalidError, "set and add", shm.put_signal, a, ours, flag[0], 1, me, op="multiply")
+    raises(shm.InvalidError, "no signal operation 'multiply'", shm.put_signal, a, ours, flag[0], 1, me, op="multiply")
     raises(shm.InvalidError, "2**64", shm.signal, flag[0], -1, me)
     raises(shm.InvalidError, "no stream", shm.put, a, ours, me, stream="default")
     ctx = shm.Context()
@@ -83,7 +86,11 @@ def arguments_of_moves(me, n):
 
 def arguments_of_waits_and_arrays(me, n):
     a, flag = shm.zeros((4, 4), "float32"), shm.zeros(2, "uint64")
-    raises(shm.InvalidError, "comparison", shm.wait_until, flag[0], "=", 1)
+    raises(shm.InvalidError, "wait_until: there is no comparison '=>'; there are ==", shm.wait_until, flag[0], "=>", 1)
+    column = np.ones((2, 2), "float32")
+    raises(shm.InvalidError, "put: dest has shape [4], source has [2, 2], and one", shm.put, a[:, 0], column, me)
+    shm.put(a[:, 0], np.ones((4, 1), "float32"), me) # an extent of 1 is no difference
+    shm.put(a[0], column, me) # both are contiguous
     raises(shm.InvalidError, "one word", shm.wait_until, flag, "==", 1)
     raises(shm.DtypeError, "of type float32; there are int16 int32", shm.test, a[0, 0], "==", 1)
     raises(shm.DtypeError, "no value", shm.test, flag[0], "==", -1)
@@ -123,6 +130,7 @@ def lifetimes(me, n):
     for use in (a.free, a.numpy, part.item, lambda: shm.put(a, np.zeros(4), me), lambda: a.on(me), a.__dlpack__,
                 lambda: a.fill(1), lambda: shm.free(a)):
         raises(shm.AddressError, "was freed", use)
+    raises(shm.AddressError, "put: dest: this array (32 bytes at 0x", shm.put, a, np.zeros(4), me)
     c = shm.zeros(4)
     ours, mine, theirs = c.numpy(), c.on(me), c.on((me + 1) % n)
     del mine # by another name what ours is of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from . import _dlpack, _dtypes, _job, errors
 from ._library import call, call_for_pointer, lib
-from ._operand import Operand, _collapsed, _product, operand, packed_strides
+from ._operand import Operand, _collapsed, _product, index, operand, packed_strides
 from ._types import DtypeLike, Local, Number, Symmetric
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Memory:
         if self.of is not None:
             self.of.check()
         if self.freed:
-            raise errors.AddressError("this array was freed")
+            raise errors.AddressError("this array (%d bytes at 0x%x) was freed, by gpushmem.free or its own free()"
+                                      % (self.nbytes, self.address))
         if self.generation != _job.generation():
             raise errors.StateError("this array is of a job that has been finalized")
 
@@ -234,7 +235,7 @@ class Array:
     def on(self, pe: int) -> Optional["Array"]:
         """The same array of another PE, for loads and stores, or None where that PE's heap is not mapped here."""
         self.memory.check()
-        address = call_for_pointer(lib.ptr, self.address, operator.index(pe))
+        address = call_for_pointer(lib.ptr, self.address, index(pe, "Array.on", "pe"))
         if address is None:
             return None
         theirs = Memory(address, self.nbytes, self.device, owned=False, of=self.memory)
@@ -265,7 +266,11 @@ def _indexed(shape, strides, key):
             new_shape.append(count)
             new_strides.append(stride * step)
             continue
-        index = operator.index(one)
+        try:
+            index = operator.index(one)
+        except TypeError:
+            raise TypeError("an index of %r: a symmetric array takes integers and slices; numpy() and torch() give this PE's own "
+                            "elements by lists and masks, too" % (one,)) from None
         if not -extent <= index < extent:
             raise IndexError("index %d of a dimension of %d" % (index, extent))
         offset += (index + extent if index < 0 else index) * stride

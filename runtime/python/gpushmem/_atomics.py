@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 from typing import Any, Optional
 
 from . import _dtypes, errors
 from ._library import call, lib
+from ._operand import index
 from ._rma import Context, context, word
 from ._types import Number, Symmetric
 
@@ -33,14 +33,14 @@ def _function(operation, target, value, status):
 
 def _update(operation, dest, value, pe, ctx):
     target = word(dest, operation)
-    call(_function(operation, target, value, ""), context(ctx), target.address, *value, operator.index(pe))
+    call(_function(operation, target, value, ""), context(ctx), target.address, *value, index(pe, operation, "pe"))
 
 
 def _fetch(operation, dest, value, pe, ctx):
     target = word(dest, operation)
     function = _function(operation, target, value, "_status")
     before = _C[target.dtype.amo]()
-    call(function, context(ctx), target.address, *value, operator.index(pe), ctypes.byref(before))
+    call(function, context(ctx), target.address, *value, index(pe, operation, "pe"), ctypes.byref(before))
     return before.value
 
 

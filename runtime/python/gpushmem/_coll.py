@@ -2,11 +2,11 @@
 """Collectives, of the host and in CUDA streams: all members of the team call the same ones in the same order."""
 from __future__ import annotations
 
-import operator
 from typing import Optional
 
 from . import _job, errors
 from ._library import call, lib
+from ._operand import index
 from ._rma import matched, symmetric
 from ._stream import handle
 from ._team import WORLD, Team
@@ -35,7 +35,7 @@ def _synchronise(of_team, of_all, team, stream):
 
 def _pair(dest, source, what):
     """Both as operands: symmetric, contiguous, of one type."""
-    pair = symmetric(dest, what), symmetric(source, what, False)
+    pair = symmetric(dest, what, name="dest"), symmetric(source, what, False, "source")
     for name, one in zip(("dest", "source"), pair):
         if one.count and (one.layout is None or one.layout[0] != 1):
             raise errors.InvalidError("%s: %s of shape %s with strides %s is not contiguous; copy it first"
@@ -62,7 +62,7 @@ def broadcast(dest: Symmetric, source: Symmetric, root: int = 0, *, team: Team =
     """`source` of the member with rank `root` to `dest` of all."""
     there, here = _pair(dest, source, "broadcast")
     matched(there, here, "broadcast")
-    _start("broadcastmem", team, stream, there.address, here.address, here.count * here.dtype.itemsize, operator.index(root))
+    _start("broadcastmem", team, stream, there.address, here.address, here.count * here.dtype.itemsize, index(root, "broadcast", "root"))
 
 
 def fcollect(dest: Symmetric, source: Symmetric, *, team: Team = WORLD, stream: Optional[Stream] = None) -> None:

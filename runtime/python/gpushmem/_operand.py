@@ -2,6 +2,7 @@
 """What a call is given, whatever its kind: symmetric arrays, numpy arrays, torch tensors, anything with an array interface, and
 buffers of Python."""
 import ctypes
+import operator
 from typing import Any, NamedTuple, Tuple
 
 from . import _dtypes, errors
@@ -95,6 +96,14 @@ def _of_buffer(thing, writable):
     dtype = _dtypes.of_format(view.format)
     return Operand(ctypes.addressof(keep) if keep is not None else 0, dtype, tuple(view.shape or (1,)),
                    packed_strides(view.shape or (1,)), "cpu", (keep, view))
+
+
+def index(value, what: str, name: str) -> int:
+    """An argument that is an integer, like a PE."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError("%s: %s is %r; it wants an integer" % (what, name, value)) from None
 
 
 def operand(thing, writable=False) -> Operand:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _job, errors
 from ._library import call, lib
-from ._operand import operand
+from ._operand import index, operand
 from ._stream import handle
 from ._types import Local, Number, Stream, Symmetric
 
@@ -56,29 +56,37 @@ def context(ctx: Optional[Context]) -> int:
     if ctx is None:
         return _DEFAULT
     if ctx.handle is None:
-        raise errors.InvalidError("this context was destroyed")
+        raise errors.InvalidError("the context `ctx` was destroyed")
     return ctx.handle
 
 
 def signal_op(op: Union[SignalOp, str, int]) -> int:
     if isinstance(op, str):
         if op.upper() not in SignalOp.__members__:
-            raise errors.InvalidError("signal operation %r; there are set and add" % op)
+            raise errors.InvalidError("there is no signal operation %r; there are \"set\" and \"add\"" % op)
         return SignalOp[op.upper()]
     return operator.index(op)
 
 
-def symmetric(thing: Symmetric, what: str, writable: bool = True):
+def _named(thing, what, name, writable):
+    """What is wrong with it is told with the call, and the argument's name if it has one."""
+    try:
+        return operand(thing, writable)
+    except errors.Error as error:
+        raise type(error)("%s: %s%s" % (what, name and name + ": ", error)) from None
+
+
+def symmetric(thing: Symmetric, what: str, writable: bool = True, name: str = ""):
     """A symmetric array, or a tensor or numpy array of one. The library checks the address."""
     _job.check()
-    given = operand(thing, writable)
+    given = _named(thing, what, name, writable)
     if given.device != _job.device():
         raise errors.InvalidError("%s: memory of %s, but the symmetric heap is on %s" % (what, given.device, _job.device()))
     return given
 
 
-def local(thing: Local, what: str, writable: bool):
-    given = operand(thing, writable)
+def local(thing: Local, what: str, writable: bool, name: str):
+    given = _named(thing, what, name, writable)
     if given.device == "cuda" and _job.device() == "cpu":
         raise errors.InvalidError("%s: GPU memory, but the symmetric heap is host memory (GPUSHMEM_HEAP_KIND=device)" % what)
     return given
@@ -101,6 +109,16 @@ def matched(dest, source, what):
         raise errors.InvalidError("%s: dest has %d elements, source has %d" % (what, dest.count, source.count))
 
 
+def _shapes_match(dest, source, verb):
+    """Memory that goes on may be of any shape. Where one of the two has gaps, it is not seen which element would go where."""
+    def longer(one):
+        return [extent for extent in one.shape if extent != 1]
+
+    if longer(dest) != longer(source) and not all(one.layout and one.layout[0] == 1 for one in (dest, source)):
+        raise errors.InvalidError("%s: dest has shape %s, source has %s, and one of them is not contiguous; give them one shape"
+                                  % (verb, list(dest.shape), list(source.shape)))
+
+
 def _common_blocks(dest, source, what):
     """Blocks, elements of each, and the distances of their beginnings in dest and source."""
     there, here = dest.layout, source.layout
@@ -118,7 +136,9 @@ def _common_blocks(dest, source, what):
 
 def _move(verb, dest, source, pe, nbi, stream, ctx):
     matched(dest, source, verb)
-    bits, pe = dest.dtype.itemsize * 8, operator.index(pe)
+    if dest.count:
+        _shapes_match(dest, source, verb)
+    bits, pe = dest.dtype.itemsize * 8, index(pe, verb, "pe")
     blocks, size, far, near = _common_blocks(dest, source, verb) if dest.count else (1, 0, 1, 1)
     if blocks == 1 and stream is not None:
         call(getattr(lib, "%s%d_on_stream" % (verb, bits)), dest.address, source.address, size, pe, handle(stream))
@@ -138,14 +158,14 @@ def put(dest: Symmetric, source: Local, pe: int, *, nbi: bool = False, stream: O
     """Copies `source` (any memory) to the symmetric `dest` on `pe`. Types and numbers of elements are equal; strided ones work.
     Returns when source may be reused; the data arrives later (fence, quiet). nbi: source must not change before quiet.
     stream: after what is in that CUDA stream, which the call does not wait for."""
-    _move("put", symmetric(dest, "put"), local(source, "put", False), pe, nbi, stream, ctx)
+    _move("put", symmetric(dest, "put", name="dest"), local(source, "put", False, "source"), pe, nbi, stream, ctx)
 
 
 def get(dest: Local, source: Symmetric, pe: int, *, nbi: bool = False, stream: Optional[Stream] = None,
         ctx: Optional[Context] = None) -> None:
     """Copies the symmetric `source` of `pe` to `dest` (any memory). nbi: dest is there after quiet."""
-    there = symmetric(source, "get", False)
-    _move("get", local(dest, "get", True), there, pe, nbi, stream, ctx)
+    there = symmetric(source, "get", False, "source")
+    _move("get", local(dest, "get", True, "dest"), there, pe, nbi, stream, ctx)
 
 
 def _atleast(dest, source, what):
@@ -160,12 +180,12 @@ def put_signal(dest: Symmetric, source: Local, signal: Symmetric, value: int, pe
                stream: Optional[Stream] = None, ctx: Optional[Context] = None) -> None:
     """put, then sets (op "set") the symmetric uint64 word `signal` of the same PE to `value`, or adds it ("add"). Who sees the
     signal sees this put's data."""
-    there, here = symmetric(dest, "put_signal"), local(source, "put_signal", False)
+    there, here = symmetric(dest, "put_signal", name="dest"), local(source, "put_signal", False, "source")
     matched(there, here, "put_signal")
     if there.count:
         _atleast(there, here, "put_signal")
     sig, bits = word(signal, "put_signal", "uint64"), there.dtype.itemsize * 8
-    rest = (there.address, here.address, there.count, sig.address, unsigned(value), signal_op(op), operator.index(pe))
+    rest = (there.address, here.address, there.count, sig.address, unsigned(value), signal_op(op), index(pe, "put_signal", "pe"))
     if stream is not None:
         call(getattr(lib, "put%d_signal_on_stream" % bits), *rest, handle(stream))
     else:
@@ -182,7 +202,7 @@ def unsigned(value) -> int:
 def signal(signal: Symmetric, value: int, pe: int, *, op: Union[SignalOp, str, int] = SignalOp.SET,
            stream: Optional[Stream] = None, ctx: Optional[Context] = None) -> None:
     """Sends the signal alone."""
-    rest = (word(signal, "signal", "uint64").address, unsigned(value), signal_op(op), operator.index(pe))
+    rest = (word(signal, "signal", "uint64").address, unsigned(value), signal_op(op), index(pe, "signal", "pe"))
     if stream is not None:
         call(lib.signal_op_on_stream, *rest, handle(stream))
     else:
@@ -193,7 +213,7 @@ def p(dest: Symmetric, value: Number, pe: int, *, ctx: Optional[Context] = None)
     """Puts one value to the symmetric element `dest` of `pe`."""
     there = word(dest, "p")
     data = there.dtype.pack(value)
-    call(getattr(lib, "ctx_put%d" % (8 * there.dtype.itemsize)), context(ctx), there.address, data, 1, operator.index(pe),
+    call(getattr(lib, "ctx_put%d" % (8 * there.dtype.itemsize)), context(ctx), there.address, data, 1, index(pe, "p", "pe"),
          name="p")
 
 
@@ -201,7 +221,7 @@ def g(source: Symmetric, pe: int, *, ctx: Optional[Context] = None) -> Any:
     """The value of the symmetric element `source` of `pe`."""
     there = word(source, "g")
     data = ctypes.create_string_buffer(there.dtype.itemsize)
-    call(getattr(lib, "ctx_get%d" % (8 * there.dtype.itemsize)), context(ctx), data, there.address, 1, operator.index(pe),
+    call(getattr(lib, "ctx_get%d" % (8 * there.dtype.itemsize)), context(ctx), data, there.address, 1, index(pe, "g", "pe"),
          name="g")
     return there.dtype.unpack(data.raw)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import enum
-import operator
 from typing import List, Optional, Sequence, Union
 
 from . import _dtypes, errors
 from ._library import call, lib
+from ._operand import index
 from ._rma import symmetric, unsigned, word
 from ._stream import handle
 from ._types import Number, Stream, Symmetric
@@ -28,13 +28,13 @@ _SIGNS = {"==": Cmp.EQ, "!=": Cmp.NE, ">": Cmp.GT, "<=": Cmp.LE, "<": Cmp.LT, ">
 Comparison = Union[Cmp, str, int]
 
 
-def comparison(cmp: Comparison) -> int:
+def comparison(cmp: Comparison, what: str) -> int:
     if isinstance(cmp, str):
         found = _SIGNS.get(cmp, Cmp.__members__.get(cmp.upper()))
         if found is None:
-            raise errors.InvalidError("comparison %r; there are %s" % (cmp, " ".join(_SIGNS)))
+            raise errors.InvalidError("%s: there is no comparison %r; there are %s" % (what, cmp, " ".join(_SIGNS)))
         return found
-    return operator.index(cmp)
+    return index(cmp, what, "cmp")
 
 
 def _words(things, what):
@@ -52,7 +52,7 @@ def _one(verb, var, cmp, value):
     if given.count != 1:
         raise errors.InvalidError("%s: wants one word, not %d; name one, as array[0], or use %s_all" % (verb, given.count, verb))
     given.dtype.pack(value)
-    return call(getattr(lib, "%s_%s" % (given.dtype.word, verb)), given.address, comparison(cmp), value)
+    return call(getattr(lib, "%s_%s" % (given.dtype.word, verb)), given.address, comparison(cmp, verb), value)
 
 
 def wait_until(var: Symmetric, cmp: Comparison, value: Number) -> None:
@@ -78,7 +78,7 @@ def _set(form, things, cmp, value, skip):
     given.dtype.pack(value)
     suffix = "" if form.endswith("_all") else "_status"
     function = getattr(lib, "%s_%s%s" % (given.dtype.word, form, suffix))
-    return function, given, (_mask(skip, given.count, form), comparison(cmp), value)
+    return function, given, (_mask(skip, given.count, form), comparison(cmp, form), value)
 
 
 _NONE = ctypes.c_size_t(-1).value
@@ -134,10 +134,10 @@ def signal_wait(signal: Symmetric, cmp: Comparison, value: int, *, stream: Optio
     """Waits until the uint64 word compares so, and returns what ended the wait. stream: the stream waits, and the call does not."""
     given = word(signal, "signal_wait", "uint64")
     if stream is not None:
-        call(lib.signal_wait_until_on_stream, given.address, comparison(cmp), unsigned(value), handle(stream))
+        call(lib.signal_wait_until_on_stream, given.address, comparison(cmp, "signal_wait"), unsigned(value), handle(stream))
         return None
     seen = ctypes.c_uint64()
-    call(lib.signal_wait_until_status, given.address, comparison(cmp), unsigned(value), ctypes.byref(seen))
+    call(lib.signal_wait_until_status, given.address, comparison(cmp, "signal_wait"), unsigned(value), ctypes.byref(seen))
     return seen.value
 
 
