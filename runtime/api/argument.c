@@ -108,8 +108,9 @@ int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
                                 : ", or a global or static variable of the program",
                          why);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
-                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%s)",
-                     function, bytes, sym, heap);
+                     "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%s)%s",
+                     function, bytes, sym, heap,
+                     bytes > PTRDIFF_MAX ? "; was the number of elements negative?" : "");
 }
 
 int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int pe)

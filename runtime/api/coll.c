@@ -53,15 +53,24 @@ static bool is_in_place(const struct gpsh_coll *c)
     }
 }
 
+// What may be done about it.
+static const char *in_place_rule(const struct gpsh_coll *c)
+{
+    switch (shapes[c->kind].in_place) {
+    case SAME: return "the two are apart, or at the same address";
+    case OWN_OF_DEST: return "the two are apart, or source is this PE's own part of dest";
+    case OWN_OF_SOURCE: return "the two are apart, or dest is this PE's own part of source";
+    default: return "here the two are always apart";
+    }
+}
+
 static int check_overlap(const struct gpsh_coll *c, size_t to, size_t from)
 {
     if (!to || !from || c->dest + to <= c->source || c->source + from <= c->dest || is_in_place(c))
         return 0;
-    return gpsh_fail(
-        GPUSHMEM_ERR_INVALID,
-        "%s: dest (%zu bytes at %p) overlaps source (%zu bytes at %p); use memory that "
-        "does not, or that is the same where the contract allows it",
-        c->what, to, (void *)c->dest, from, (const void *)c->source);
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: dest (%zu bytes at %p) overlaps source (%zu bytes at %p); %s", c->what,
+                     to, (void *)c->dest, from, (const void *)c->source, in_place_rule(c));
 }
 
 int gpsh_coll_check(const struct gpsh_coll *c, unsigned checks)

@@ -20,12 +20,13 @@ int gpushmem_ctx_create(long options, gpushmem_ctx_t *out)
     int status = gpsh_check_ready(__func__);
     if (status < 0)
         return status;
-    if (out == NULL || (options & ~known) != 0)
-        return gpsh_fail(
-            GPUSHMEM_ERR_INVALID,
-            out == NULL ? "%s: no place for the context (NULL, options %#lx)"
-                        : "%s: unknown option bits in %#lx; or together enum gpushmem_ctx_option",
-            __func__, options);
+    if (out == NULL)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: `ctx` is NULL; pass the address of a gpushmem_ctx_t", __func__);
+    if ((options & ~known) != 0)
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: unknown option bits in %#lx; or together enum gpushmem_ctx_option",
+                         __func__, options);
     struct gpsh_context *ctx;
     status = gpsh_contexts_create(options, &ctx);
     if (status < 0)
@@ -91,7 +92,9 @@ int gpushmem_ctx_device(gpushmem_ctx_t handle, struct gpushmem_dev_ctx *out)
     if (status < 0)
         return status;
     if (out == NULL)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the context (NULL)", __func__);
+        return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                         "%s: `out` is NULL; pass the address of a struct gpushmem_dev_ctx",
+                         __func__);
     if (handle == GPUSHMEM_CTX_DEFAULT) {
         *out = (struct gpushmem_dev_ctx){0};
         return 0;

@@ -212,7 +212,9 @@ static int refuse_block(const char *function, const void *block)
                          function, block);
     gpsh_place_range(range);
     if (gpsh_blocks_arena(block) == GPSH_ARENA_HEAP && !gpsh_in_user_heap(gpsh_offset(block), 1))
-        return gpsh_fail(GPUSHMEM_ERR_ADDRESS, "%s(%p): not an address of the symmetric heap (%s)",
+        return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
+                         "%s(%p): not an address of the symmetric heap (%s); pass what "
+                         "gpushmem_malloc returned",
                          function, block, range);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s(%p): no allocated block starts there; was it freed already, or is it not "

@@ -68,6 +68,8 @@ static int check_team(const struct call *call, struct teams *teams)
     if (status)
         return status;
     teams->host = gpsh_team_of(team);
+    if (!teams->host && team == GPUSHMEM_TEAM_INVALID)
+        return gpsh_check_team(call->function, team, &teams->host); // which has a sentence for it
     if (!teams->host)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "%s: %d is no team of this PE; pass a handle of a split that was not "

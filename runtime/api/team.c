@@ -153,7 +153,10 @@ static int plan_begin(struct gpsh_team_plan *plan, const char *what, gpushmem_te
         return status;
     int wrong = check_config(what, config, mask);
     if (!wrong && !out)
-        wrong = gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: no place for the new team (NULL)", what);
+        wrong = gpsh_fail(GPUSHMEM_ERR_INVALID,
+                          "%s: the address for the new team is NULL; pass that of a "
+                          "gpushmem_team_t",
+                          what);
     if (!wrong && mask & GPUSHMEM_TEAM_NUM_CONTEXTS) {
         plan->config.num_contexts = config->num_contexts;
         if (config->num_contexts < 0)

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/cpu.h"
 #include "core/log.h"
@@ -86,7 +87,11 @@ static int fail_early(const char *function)
 {
     static atomic_bool told;
     int status = gpsh_fail(GPUSHMEM_ERR_STATE,
-                           "gpushmem_%s was called before gpushmem_init or after gpushmem_finalize",
+                           strcmp(function, "finalize") != 0
+                               ? "gpushmem_%s was called before gpushmem_init or after "
+                                 "gpushmem_finalize"
+                               : "gpushmem_%s was called without a job: before gpushmem_init, or "
+                                 "a second time",
                            function);
     if (!atomic_exchange(&told, true))
         GPSH_LOG(WARN, "init", "%s", gpsh_last_error());

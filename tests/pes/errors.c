@@ -152,7 +152,11 @@ static void beyond_the_program(char *end, size_t at)
     REFUSED(gpushmem_uint64_sum_reduce(GPUSHMEM_TEAM_WORLD, bad, word, 1), GPUSHMEM_ERR_ADDRESS,
             "sum_reduce:");
     CHECK(gpushmem_ptr(bad, me) == NULL && !gpushmem_addr_accessible(bad, me));
-    REFUSED(gpushmem_free(bad), GPUSHMEM_ERR_ADDRESS, "gpushmem_free", "not an address");
+    REFUSED(gpushmem_free(bad), GPUSHMEM_ERR_ADDRESS, "gpushmem_free", "not an address",
+            "pass what gpushmem_malloc returned");
+    REFUSED(gpushmem_ctx_create(0, NULL), GPUSHMEM_ERR_INVALID, "address of a gpushmem_ctx_t");
+    REFUSED(gpushmem_uint64_put(word, local, (size_t)-1, me), GPUSHMEM_ERR_ADDRESS,
+            "was the number of elements negative?");
 }
 
 static void the_librarys_part(void)

@@ -145,6 +145,8 @@ static void collectives(void)
     CHECK_OK(gpushmem_team_destroy(all));
     CHECK(gpushmem_team_sync_on_stream(all, NULL) == GPUSHMEM_ERR_INVALID);
     CHECK(strstr(gpushmem_last_error(), "is no team of this PE"));
+    CHECK(gpushmem_team_sync_on_stream(GPUSHMEM_TEAM_INVALID, NULL) == GPUSHMEM_ERR_INVALID);
+    CHECK(strstr(gpushmem_last_error(), "the team is GPUSHMEM_TEAM_INVALID"));
     gpushmem_free(from);
     gpushmem_free(to);
 }

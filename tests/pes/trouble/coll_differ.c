@@ -38,7 +38,8 @@ static void test_streams(gpushmem_team_t world)
             asymmetry, "sst 0");
     refused(
         gpushmem_int_broadcast_on_stream(world, dest, is_odd() ? dest + 1 : source, 3, odd, NULL),
-        GPUSHMEM_ERR_INVALID, is_odd() ? "overlaps" : "bad argument");
+        GPUSHMEM_ERR_INVALID,
+        is_odd() ? "; the two are apart, or at the same address" : "bad argument");
     CHECK_OK(gpushmem_int_collect_on_stream(world, dest, source, is_odd() ? 7 : 0, NULL));
 }
 
