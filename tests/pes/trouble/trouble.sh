@@ -54,7 +54,7 @@ says "device heap without a GPU" "GPUSHMEM_HEAP_KIND" env CUDA_VISIBLE_DEVICES= 
 says "numbers that have no room for pieces" "GPUSHMEM_TEST_TEAM_EPOCH" env GPUSHMEM_TEST_TEAM_EPOCH=8796093022209 "$bin/lifecycle"
 says "different heaps" "GPUSHMEM_HEAP_SIZE" $run -n 2 sh -c \
     'GPUSHMEM_HEAP_SIZE=$((16 + GPUSHMEM_RUN_PE))M exec "$0"' "$bin/lifecycle"
-says "different ways of collectives" "dense=1048576,copies=67108864,blocks=64,nodes=1,round=0; set it alike for all PEs" $run -n 2 sh -c \
+says "different ways of collectives" "dense=1048576,copies=268435456,blocks=64,nodes=1,round=0; set it alike for all PEs" $run -n 2 sh -c \
     'GPUSHMEM_COLLECTIVES=packets=$((64 + GPUSHMEM_RUN_PE))K exec "$0"' "$bin/lifecycle"
 works "the same ways, written in two ways" "" $run -n 2 sh -c \
     'GPUSHMEM_COLLECTIVES=$([ $GPUSHMEM_RUN_PE = 0 ] && echo packets=64K || echo packets=65536) exec "$0"' "$bin/lifecycle"
