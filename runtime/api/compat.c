@@ -65,10 +65,25 @@ static void rename_constants(const char *prefix, char *sentence)
 }
 
 enum { RENAMED_BYTES = 1024 };
+
+// Their variable for the size of the heap, before ours.
+static void name_heap_size(const char *prefix, char *sentence)
+{
+    const char raise[] = "; raise GPUSHMEM_HEAP_SIZE";
+    const size_t before = sizeof "; raise " - 1;
+    char *at = strstr(sentence, raise), rest[RENAMED_BYTES];
+    if (!at)
+        return;
+    snprintf(rest, sizeof rest, "%s", at + before);
+    snprintf(at + before, RENAMED_BYTES - before - (size_t)(at - sentence), "%s, %s",
+             *prefix == 'n' ? "NVSHMEM_SYMMETRIC_SIZE" : "SHMEM_SYMMETRIC_SIZE", rest);
+}
+
 static void rename_last(const char *prefix, char *out)
 {
     rename_calls(prefix, gpsh_last_error(), out, RENAMED_BYTES);
     rename_constants(prefix, out);
+    name_heap_size(prefix, out);
 }
 
 static void log_last(const char *prefix)

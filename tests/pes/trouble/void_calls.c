@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that fail and cannot return it, by the names of OpenSHMEM or, with -DBY_NVSHMEM, of
 // NVSHMEM, and by gpushmem's own. void_calls.sh looks at what is logged and at how the job ends.
-// usage: void_calls all|threads|returned|child|twice|own|none
+// usage: void_calls all|threads|returned|full|child|twice|own|none
 #define _GNU_SOURCE // setenv
 #include <pthread.h>
 #include <stdio.h>
@@ -113,6 +113,8 @@ int main(int argc, char **argv)
         must(API(init_thread)(MULTIPLE, &provided) == 0, "init");
         word = API(calloc)(1, sizeof *word);
         must(word != NULL, "calloc");
+        if (strcmp(way, "full") == 0)
+            must(API(malloc)((size_t)1 << 40) == NULL, "malloc");
         if (API(my_pe)() == 0) {
             if (strcmp(way, "returned") == 0)
                 return_bad_teams();

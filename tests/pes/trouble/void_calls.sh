@@ -82,6 +82,10 @@ for way in returned none; do
     [ $code = 0 ] && lines 2 '^went on' && lines 0 'the job ends'
     verdict "failures that the program is told: $way" "the job goes on"
 done
+fails full ignore
+[ $code = 0 ] &&
+    grep -q "ERROR $prefix: ${prefix}_malloc: no block .*raise ${prefix^^}_SYMMETRIC_SIZE, GPUSHMEM_HEAP_SIZE or" <<<"$output"
+verdict "an allocation that finds no room" "the variables by both names"
 fails child abort
 [ $code = 0 ] && lines 2 '^went on' && lines 1 "WARN $prefix: ${prefix}_int_p.*forked"
 verdict "a child of a fork" "the job goes on, and one warning"
