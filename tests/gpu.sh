@@ -47,7 +47,7 @@ done
 export PATH=$PATH:/usr/local/cuda/bin
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
 [ "${gpus:-0}" -gt 0 ] || { echo "gpu.sh: nvidia-smi shows no GPU here" && exit 77; }
-[ "${CUDA_VISIBLE_DEVICES-0,1}" != 0 ] || gpus=1
+[ -z "${CUDA_VISIBLE_DEVICES-}" ] || gpus=$(tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES" | grep -c .)
 echo "GPUs: $gpus of $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | sort | uniq -c | tr -s ' \n' ' ')"
 
 log=$(mktemp)
