@@ -228,7 +228,6 @@ typedef enum nvshmemx_smem_amount {
     NVSHMEMX_SMEM_RECOMMENDED = 0,
     NVSHMEMX_SMEM_MINIMUM = 1,
     NVSHMEMX_SMEM_BARRIERS_ONLY = 2,
-    NVSHMEMX_SMEM_AMOUNT_MAX = INT_MAX,
 } nvshmemx_smem_amount_t;
 
 // ---- Queue pairs: contexts, by their number ----
