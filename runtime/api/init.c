@@ -44,8 +44,7 @@
 #include "stream/stream_gpu.h"
 
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool partial; // the first of two steps is done (gpsh_init_is_partial)
-static int init_depth;      // init may be called several times; as many finalizes end the library
+static int init_depth; // init may be called several times; as many finalizes end the library
 
 // In the child of a fork: the PE is its parent. The library's threads are not here, and a lock that
 // one of them, or another thread of the program, held would never be free.
@@ -53,7 +52,7 @@ static void forget_job(void)
 {
     pthread_mutex_init(&lifecycle, NULL);
     init_depth = 0;
-    partial = false;
+    gpsh_job_partial(false);
     gpsh_calls_close();
     gpsh_trace_forget();
     if (!gpsh_job()->n_pes)
@@ -401,14 +400,14 @@ static bool waits_for_choice(void)
 
 bool gpsh_init_is_partial(void)
 {
-    return atomic_load(&partial);
+    return atomic_load(&gpsh_job()->partial);
 }
 
 int gpsh_init_complete(void)
 {
     pthread_mutex_lock(&lifecycle);
     int status = 0;
-    if (atomic_exchange(&partial, false)) {
+    if (gpsh_job_partial(false)) {
         status = bring_up();
         if (status)
             init_depth = 0;
@@ -435,8 +434,8 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
         gpsh_status_requests_open(); // a person may ask why init takes so long
         gpsh_job_join((int)requested);
         status = enter_job(join);
-        partial = !status && join->in_two_steps && waits_for_choice();
-        if (!status && !partial)
+        gpsh_job_partial(!status && join->in_two_steps && waits_for_choice());
+        if (!status && !gpsh_job()->partial)
             status = bring_up();
     }
     if (!status) {

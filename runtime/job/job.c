@@ -35,6 +35,11 @@ int gpsh_job_open(void)
     return 0;
 }
 
+bool gpsh_job_partial(bool partial)
+{
+    return atomic_exchange(&gpsh_job_state.partial, partial);
+}
+
 void gpsh_job_outlives(bool outlives)
 {
     job->outlives = outlives;
@@ -93,7 +98,7 @@ static int fail_early(const char *function)
                                : "gpushmem_%s was called without a job: before gpushmem_init, or "
                                  "a second time",
                            function);
-    if (!atomic_exchange(&told, true))
+    if (!gpsh_job()->partial && !atomic_exchange(&told, true))
         GPSH_LOG(WARN, "init", "%s", gpsh_last_error());
     return status;
 }

@@ -62,6 +62,9 @@ struct gpsh_job {
     int thread_level; // enum gpushmem_thread_level
     int generation;   // counts successful inits of this process
     int forked_from;  // 0, or the process in the job whose child this one is: it is no PE itself
+    // init has done the first of two steps (gpsh_init_is_partial): a call that needs both takes the
+    // second one
+    _Atomic bool partial;
     // GPUSHMEM_ON_PE_FAILURE=notify on all PEs: those that are left go on when one is lost
     bool outlives;
     // [n_pes] not 0: that PE has left in order. NULL: there is no control region yet, or any more
@@ -83,6 +86,7 @@ static inline const struct gpsh_job *gpsh_job(void)
 void gpsh_job_join(int thread_level);
 int gpsh_job_open(void);
 void gpsh_job_outlives(bool outlives);
+bool gpsh_job_partial(bool partial); // what it was before
 void gpsh_job_departures(const _Atomic uint64_t *departed);
 void gpsh_job_close(void);
 void gpsh_peer_because(struct gpsh_peer *peer, const char *why);
