@@ -156,7 +156,7 @@ GPSH_DEV_CALL int gpsh_dev_unrolled_push(struct gpsh_dev_coll c, struct gpushmem
     return gpsh_dev_coll_left(c);
 }
 
-// A leaf of a relayed broadcast, whose dest is aligned.
+// A leaf of a relayed broadcast. How the root's source is aligned is known after its flag alone.
 template <int RANKS>
 GPSH_DEV_CALL int gpsh_dev_unrolled_relay(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {

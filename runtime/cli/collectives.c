@@ -98,8 +98,9 @@ int gpsh_cli_print_collectives(void)
     gpsh_page_paragraph(
         "Collectives of streams where all members are mapped; bytes of a block, dest "
         "and source apart.");
-    gpsh_page_paragraph("Kernels send blocks of up to 1 KiB in packets, two members up to "
-                        "64 KiB in dense ones, more up to some KiB through staging memory, and the "
+    gpsh_page_paragraph("Kernels send blocks of up to 1 KiB in packets (of more than four members "
+                        "3 KiB divided by the others), two members up to 64 KiB in dense ones, "
+                        "more up to some KiB through staging memory, and the "
                         "rest directly.");
     putchar('\n');
     print_nodes(gpsh_coll_limits.nodes);

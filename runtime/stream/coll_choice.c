@@ -100,8 +100,7 @@ static const struct rule {
 
     // These rows are those of gpsh_dev_coll_way (device/coll.cuh), which has them compiled in.
     // design/collectives: rounds for what is gathered in 8 KiB, whose time is hops. Packets to 1
-    // KiB:
-    // a lone thread polls 16 bytes for 8 of data.
+    // KiB, or 3 KiB divided by the others: a lone thread polls 16 bytes for 8 of data.
     {KERNEL, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
     {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
     {KERNEL, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},

@@ -256,6 +256,45 @@ static struct gpushmem_coll_op op_of(int kind, int type, int how, uint64_t count
     return op;
 }
 
+// ---- Broadcasts ----
+
+// One after another, from changing roots: source and dest are aligned differently, a leaf's source
+// may be anything, and a collect between tells its numbers in the flags of relayed ones. In
+// packets, and around so many parts of 128 bytes for each leaf that they are relayed.
+static void test_broadcasts(void)
+{
+    enum { AT = 32 << 10 };
+    static const size_t skews[][2] = {{0, 0}, {1, 0}, {0, 8}, {4, 4}, {3, 3}, {8, 5}};
+    static const int parts[] = {1, 17, 18};
+    static unsigned char mine[AT], got[AT], guard[3 * AT];
+    const char *const nowhere[] = {NULL, (const char *)0xdead000, source};
+    memset(guard, 0x5a, sizeof guard);
+    for (int round = 0; round < 18; round++) {
+        const int root = round * 2 % n, leaves = n > 1 ? n - 1 : 1;
+        const size_t bytes = (size_t)(128 * leaves * parts[round % 3] + round / 3 % 3 - 1);
+        char *to = dest + GUARD + skews[round % 6][0], *again = dest + 2 * AT,
+             *from = source + GUARD + skews[round % 6][1];
+        CHECK(bytes < AT - GUARD - 16);
+        for (size_t i = 0; i < bytes; i++)
+            mine[i] = (unsigned char)((size_t)(root * 59 + round * 31) + i * 7 + i / 250);
+        CHECK_OK(gpushmem_putmem(dest, guard, sizeof guard, me));
+        CHECK_OK(gpushmem_putmem(from, me == root ? mine : guard, bytes, me));
+        CHECK_OK(gpushmem_quiet());
+        CHECK_OK(gpushmem_broadcastmem_on_stream(0, to, me == root ? from : nowhere[round % 3],
+                                                 bytes, root, NULL));
+        CHECK_OK(gpushmem_collectmem_on_stream(0, dest + AT, from, (size_t)me + 1, NULL));
+        CHECK_OK(gpushmem_broadcastmem_on_stream(0, again, to, bytes, (root + 1) % n, NULL));
+        CHECK_OK(gpushmem_launch_wait(NULL));
+        for (const char *block : {to, again}) {
+            CHECK_OK(gpushmem_getmem(got, block - 1, bytes + 2, me));
+            CHECK(got[0] == 0x5a && !memcmp(got + 1, mine, bytes) && got[bytes + 1] == 0x5a);
+        }
+    }
+    CHECK_OK(gpushmem_putmem(dest, guard, sizeof guard, me));
+    CHECK_OK(gpushmem_putmem(source, guard, AT, me));
+    CHECK_OK(gpushmem_quiet());
+}
+
 // ---- A team in a slot that had another one ----
 
 static gpushmem_team_t all_of_us(void)
@@ -313,15 +352,16 @@ static void test_grids(void)
         }
 }
 
-// ---- Two members: what kernels ask of their team, and blocks in several chunks ----
+// ---- What kernels ask of a team of few, and two members' blocks in several chunks ----
 
-// Without this nobody would notice that all operations take the long way.
+// Without this nobody would notice that all operations take the long way. Dense packets are for
+// two.
 static void test_team_is_small(void)
 {
-    if (n != 2 || !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
+    if (n < 2 || n > GPSH_DEV_SMALL_OTHERS + 1 || !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
         return;
     RUN(look_at_team, 1, 1, dev, status_word);
-    CHECK(check_read(status_word) == 3);
+    CHECK(check_read(status_word) == (n == 2 ? 3 : 1));
     int none = 0;
     CHECK_OK(gpushmem_int_put(status_word, &none, 1, me));
     CHECK_OK(gpushmem_quiet());
@@ -380,9 +420,9 @@ int main(void)
     RUN(set_epochs, 1, 1, dev, (uint64_t)0xffffffe0);
     gpushmem_barrier_all();
 
-    // Elements of 4 bytes. Kernels: packets up to 512 bytes, then for two PEs dense ones up to 64
-    // KiB, in two chunks from 36 KiB on, for three staging memory up to 4096. Streams: packets up
-    // to 2048 divided by the others (see CMakeLists.txt).
+    // Elements of 4 bytes. Kernels: packets up to 256 bytes of two PEs, whose dense ones carry up
+    // to 64 KiB, and up to 1024 of three and four, whose staging memory takes up to 4096 and 2720.
+    // Streams: packets up to 2048 divided by the others (see CMakeLists.txt).
     // Behind NICs: rounds up to 8192 bytes (32768 on streams) divided by the PEs.
     static const uint64_t sizes[] = {1,    2,    3,    17,   64,   127,  128,   129,
                                      256,  257,  512,  513,  680,  684,  1024,  1025,
@@ -408,6 +448,7 @@ int main(void)
                             scope, threads[scope], 0, in_place);
         }
     test_team_is_small();
+    test_broadcasts();
     test_grids();
     test_chunks();
     test_packets_of_the_team_before();

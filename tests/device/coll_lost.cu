@@ -5,6 +5,7 @@
 // PE is the one that dies. The argument says in what: sync, reduce, large, scan, collect, by a
 // thread, or by all threads of a block or a warp (scan_block, scan_warp), whose statuses are one;
 // entered_block: a scan that the dying PE has entered; stream; nodes: large ones on a stream;
+// broadcast: those on a stream, from the PE that dies;
 // queued: those of PE 1 begin when PE 0 has given up; host: no kernel waits then, so none tells;
 // replayed: like that, and a kernel that was captured before, as by a graph, comes after others
 // that may wait again. The survivors hear of the loss in any order: from their launcher, or from
@@ -18,7 +19,7 @@
 enum { QUEUED = 40, MOST = 256 << 10, THREADS = 4 };
 
 struct job {
-    char kind;  // as the argument begins: 'y' for sync, else r, l, s, c
+    char kind;  // as the argument begins: 'y' for sync, else r, l, s, c, b
     char scope; // 't', 'w', 'b'
     size_t bytes;
     float *dest;
@@ -104,6 +105,10 @@ static void on_kernels(struct job j, int *counts)
 
 static int enqueue(const struct job *j)
 {
+    if (j->kind == 'b')
+        return gpushmem_float_broadcast_on_stream(GPUSHMEM_TEAM_WORLD, j->dest, j->source,
+                                                  j->bytes / sizeof(float), gpushmem_n_pes() - 1,
+                                                  NULL);
     return gpushmem_float_sum_reduce_on_stream(GPUSHMEM_TEAM_WORLD, j->dest, j->source,
                                                j->bytes / sizeof(float), NULL);
 }
@@ -257,10 +262,10 @@ int main(int argc, char **argv)
     const char *in = argc > 1 ? argv[1] : "sync", *scope = strchr(in, '_');
     bool enters = !strncmp(in, "entered", 7);
     struct job j = {};
-    j.kind = !strncmp(in, "sync", 4)                 ? 'y'
-             : !strncmp(in, "scan", 4) || enters     ? 's'
-             : in[0] == 'l' || !strncmp(in, "co", 2) ? in[0]
-                                                     : 'r';
+    j.kind = !strncmp(in, "sync", 4)                        ? 'y'
+             : !strncmp(in, "scan", 4) || enters            ? 's'
+             : strchr("lb", in[0]) || !strncmp(in, "co", 2) ? in[0]
+                                                            : 'r';
     j.scope = scope ? scope[1] : 't';
     bool nodes = !strcmp(in, "nodes");
     j.bytes = nodes ? +MOST : j.kind == 'y' || j.kind == 'r' ? 64 : (size_t)MOST / 4;
@@ -279,7 +284,7 @@ int main(int argc, char **argv)
         on_replay(dies);
     else if (!strcmp(in, "queued"))
         on_queue(j, gate, me, dies);
-    else if (nodes || !strcmp(in, "stream"))
+    else if (nodes || j.kind == 'b' || !strcmp(in, "stream"))
         on_stream(j, dies);
     else if (dies)
         die(j, enters);
