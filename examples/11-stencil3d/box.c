@@ -102,14 +102,14 @@ int box_create(struct box *b, int side)
             b->face_room = most[0] * most[3 - d];
     b->cells[0] = gpushmem_calloc(2 * cells, sizeof(float));
     b->out = gpushmem_malloc(3 * FACES * b->face_room * sizeof(float));
-    b->arrived[0] = gpushmem_calloc(2 * FACES + 1, sizeof(uint64_t));
+    b->arrived[0] = gpushmem_calloc(2 * FACES * PIECES + 1, sizeof(uint64_t));
     if (!b->cells[0] || !b->out || !b->arrived[0])
         return GPUSHMEM_ERR_NO_MEMORY;
     b->cells[1] = b->cells[0] + cells;
     b->in[0] = b->out + FACES * b->face_room;
     b->in[1] = b->in[0] + FACES * b->face_room;
-    b->arrived[1] = b->arrived[0] + FACES;
-    b->done = b->arrived[1] + FACES;
+    b->arrived[1] = b->arrived[0] + FACES * PIECES;
+    b->done = b->arrived[1] + FACES * PIECES;
     return load(b, side);
 }
 

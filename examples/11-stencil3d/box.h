@@ -20,6 +20,9 @@ extern "C" {
 
 // Of a box: 2 * dimension, plus 1 for the upper side. face ^ 1 is the opposite one.
 enum { DIMENSIONS = 3, FACES = 6 };
+// A face travels in so many pieces at most, of so many cells or more, each by a block: one block
+// would take longer for a large face than all others for the cells.
+enum { PIECES = 64, PIECE_CELLS = 4096 };
 
 // Pointers are symmetric; passed to the kernel by value. Around a box lies a layer of ghost cells:
 // copies of the neighbours' outer cells, or 0 outside of the cube.
@@ -31,7 +34,7 @@ struct box {
     float *cells[2];                      // [2 + size][2 + size][2 + size] of even and odd steps
     float *out;                           // [FACES][face_room] outer cells on their way
     float *in[2];                         // [FACES][face_room] those of the neighbours
-    uint64_t *arrived[2];                 // [FACES] 1 + the step that they are for
+    uint64_t *arrived[2];                 // [FACES][PIECES] 1 + the step that they are for
     uint64_t *done;                       // steps, for the progress line
 };
 

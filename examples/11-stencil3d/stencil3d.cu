@@ -30,28 +30,57 @@ __device__ static size_t face_cell(const struct box *b, int face, size_t i, bool
     return box_cell(b, at[0], at[1], at[2]);
 }
 
-// The neighbour knows the face by the opposite number. `out` may be written again at once: the
-// block form of put waits until it has been read.
-__device__ static void send_face(const struct box *b, int face, int step)
+// A piece of a face: cells first to end - 1.
+struct piece {
+    int face, number;
+    size_t first, end;
+};
+
+// Empty if the face has fewer pieces.
+__device__ static struct piece piece_of(const struct box *b, int job)
 {
-    const float *cells = b->cells[step % 2];
-    float *out = b->out + face * b->face_room;
-    for (size_t i = threadIdx.x; i < face_cells(b, face); i += blockDim.x)
-        out[i] = cells[face_cell(b, face, i, false)];
-    gpushmem_dev_float_put_signal_block(b->in[step % 2] + (face ^ 1) * b->face_room, out,
-                                        face_cells(b, face), &b->arrived[step % 2][face ^ 1],
-                                        step + 1, GPUSHMEM_SIGNAL_SET, b->neighbour[face]);
+    int face = job / PIECES, number = job % PIECES;
+    size_t all = face_cells(b, face), pieces = 1 + all / PIECE_CELLS;
+    pieces = pieces < PIECES ? pieces : +PIECES;
+    if ((size_t)number >= pieces)
+        return {face, number, 0, 0};
+    return {face, number, all * number / pieces, all * (number + 1) / pieces};
 }
 
-__device__ static void receive_face(const struct box *b, int face, int step)
+// The neighbour knows the face by the opposite number. `out` may be written again at once: the
+// block form of put waits until it has been read.
+__device__ static void send_piece(const struct box *b, const struct piece &p, int step)
+{
+    const float *cells = b->cells[step % 2];
+    float *out = b->out + p.face * b->face_room;
+    for (size_t i = p.first + threadIdx.x; i < p.end; i += blockDim.x)
+        out[i] = cells[face_cell(b, p.face, i, false)];
+    gpushmem_dev_float_put_signal_block(b->in[step % 2] + (p.face ^ 1) * b->face_room + p.first,
+                                        out + p.first, p.end - p.first,
+                                        &b->arrived[step % 2][(p.face ^ 1) * PIECES + p.number],
+                                        step + 1, GPUSHMEM_SIGNAL_SET, b->neighbour[p.face]);
+}
+
+__device__ static void receive_piece(const struct box *b, const struct piece &p, int step)
 {
     float *cells = b->cells[step % 2];
-    const float *in = b->in[step % 2] + face * b->face_room;
+    const float *in = b->in[step % 2] + p.face * b->face_room;
     if (threadIdx.x == 0)
-        gpushmem_dev_signal_wait_until(&b->arrived[step % 2][face], GPUSHMEM_CMP_GE, step + 1);
+        gpushmem_dev_signal_wait_until(&b->arrived[step % 2][p.face * PIECES + p.number],
+                                       GPUSHMEM_CMP_GE, step + 1);
     __syncthreads(); // what the signal announced is visible to the whole block
-    for (size_t i = threadIdx.x; i < face_cells(b, face); i += blockDim.x)
-        cells[face_cell(b, face, i, true)] = in[i];
+    for (size_t i = p.first + threadIdx.x; i < p.end; i += blockDim.x)
+        cells[face_cell(b, p.face, i, true)] = in[i];
+}
+
+// What this block sends or receives, unless it is empty or at the cube's outer side.
+template <class Work> __device__ static void for_pieces(const struct box *b, const Work &work)
+{
+    for (int job = blockIdx.x; job < FACES * PIECES; job += gridDim.x) {
+        struct piece p = piece_of(b, job);
+        if (b->neighbour[p.face] >= 0 && p.first < p.end)
+            work(p);
+    }
 }
 
 __device__ static void compute(const struct box *b, int step)
@@ -75,12 +104,8 @@ __device__ static void compute(const struct box *b, int step)
 __global__ void stencil(struct box b, int steps)
 {
     for (int step = 0; step < steps; step++) {
-        for (int face = blockIdx.x; face < FACES; face += gridDim.x)
-            if (b.neighbour[face] >= 0)
-                send_face(&b, face, step);
-        for (int face = blockIdx.x; face < FACES; face += gridDim.x)
-            if (b.neighbour[face] >= 0)
-                receive_face(&b, face, step);
+        for_pieces(&b, [&](const struct piece &p) { send_piece(&b, p, step); });
+        for_pieces(&b, [&](const struct piece &p) { receive_piece(&b, p, step); });
         gpushmem_dev_grid_sync(); // all ghosts are there
         compute(&b, step);
         gpushmem_dev_grid_sync(); // all cells are there
