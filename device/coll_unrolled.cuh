@@ -98,7 +98,8 @@ GPSH_DEV uint64_t gpsh_dev_unrolled_run(const struct gpsh_dev_coll &c,
 
 // ---- Operations: where members are is looked up before their flags are awaited ----
 
-// A GPU needs no fence for what kernels before this one wrote: they have ended.
+// A GPU needs no fence for what kernels before this one wrote, here and in other members' memory:
+// they have ended, and what they stored is visible to whoever is told of that.
 GPSH_DEV void gpsh_dev_unrolled_enter(struct gpsh_dev_coll *c)
 {
 #if defined(__CUDA_ARCH__)
