@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "bootstrap/job_segment.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/launcher.h"
 #include "core/log.h"
@@ -56,7 +57,13 @@ static struct {
     void *on_death_arg;
 } job = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// The PE that died first by number, or -1. Waits up to `ms` for news of one.
+// Signals of the program, which may come every millisecond, end sleeps: these are not counted.
+static int64_t waited_ms(uint64_t began_ns)
+{
+    return (int64_t)((gpsh_clock_ns() - began_ns) / 1000000);
+}
+
+// The PE that died first by number, or -1.
 static int first_dead(const struct gpsh_job_segment *s)
 {
     for (int pe = 0; atomic_load(&s->deaths) && pe < job.n_pes; pe++)
@@ -65,14 +72,14 @@ static int first_dead(const struct gpsh_job_segment *s)
     return -1;
 }
 
-static int dead_pe(long ms)
+// Waits up to `ms` for news of one.
+static int dead_pe(int ms)
 {
-    for (;; ms -= LOOK_MS) {
+    const uint64_t began_ns = gpsh_clock_ns();
+    for (;;) {
         int pe = first_dead(job.segment);
-        if (pe >= 0)
+        if (pe >= 0 || waited_ms(began_ns) >= ms)
             return pe;
-        if (ms <= 0)
-            return -1;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
     }
 }
@@ -208,21 +215,22 @@ static int meet(const struct gpsh_bootstrap *b, const char *what)
     }
     // Many that look often would leave those that they wait for little of few processors.
     const int look_ms = LOOK_MS + job.n_pes / 4;
-    int64_t waited_ms = 0;
+    const uint64_t began_ns = gpsh_clock_ns();
+    bool waited = false;
     while (atomic_load(&s->fences) == fence && !status) {
         gpsh_job_segment_sleep(&s->fences, fence, look_ms);
         if (atomic_load(&s->fences) != fence)
             break;
-        waited_ms += look_ms;
+        waited = true;
         if (b->waits)
             b->waits(false);
         dead = dead_pe(0);
         if (dead >= 0)
             status = fail_dead(dead, what);
-        else if (b->wait_timeout_ms > 0 && waited_ms >= b->wait_timeout_ms)
+        else if (b->wait_timeout_ms > 0 && waited_ms(began_ns) >= b->wait_timeout_ms)
             status = fence_given_up(b, what);
     }
-    if (waited_ms && b->waits)
+    if (waited && b->waits)
         b->waits(true);
     return status;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "core/clock.h"
 #include "core/config.h"
 #include "core/error.h"
 
@@ -33,11 +34,13 @@ static bool is_wanted(const struct gpsh_bootstrap *b)
 static int await_answer(int line)
 {
     struct pollfd ready = {.fd = line, .events = POLLIN};
-    for (int waited_ms = 0; poll(&ready, 1, LOOK_MS) <= 0; waited_ms += LOOK_MS) {
+    // Not by the number of looks: each signal of the program ends one.
+    const uint64_t deadline_ns = gpsh_clock_ns() + PATIENCE_MS * UINT64_C(1000000);
+    while (poll(&ready, 1, LOOK_MS) <= 0) {
         int status = gpsh_bootstrap_check("asking for memory of the node", false);
         if (status < 0)
             return status;
-        if (waited_ms > PATIENCE_MS)
+        if (gpsh_clock_ns() > deadline_ns)
             return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
                              "the launcher has not answered for %d s: is gpushmem run stopped?",
                              PATIENCE_MS / 1000);
