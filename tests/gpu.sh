@@ -154,7 +154,7 @@ check "a heap over CUDA IPC does not grow, and says so" \
     job 2 env GPUSHMEM_TEST_HEAP_EXPORT=ipc GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M "$bin/multi_growth" fixed
 for pes in 1 2 3; do
     check "the program's GPU memory as symmetric memory, $pes PEs" \
-        job $pes env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=128M "$bin/gpu_adopted"
+        job $pes env GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=192M "$bin/gpu_adopted"
 done
 for p2p in 1 0; do
     for when in idle running; do # running: the driver maps memory while kernels wait for it
@@ -347,7 +347,7 @@ for name in basic rma amo order; do
 done
 check "gpu_ops, staged" mission "$unregistered" "$bin/gpu_ops"
 check "growth, software HCA" mission 'GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M' "$bin/multi_growth"
-check "the program's GPU memory, software HCA" mission 'GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=128M' \
+check "the program's GPU memory, software HCA" mission 'GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=192M' \
     "$bin/gpu_adopted"
 check "growth, staged" mission "$unregistered GPUSHMEM_HEAP_SIZE=4M GPUSHMEM_HEAP_MAX=64M" "$bin/multi_growth"
 check "growth for kernels, software HCA" mission GPUSHMEM_HEAP_MAX=1G "$bin/device_growth.cuda" idle

@@ -109,7 +109,7 @@ static void refuse(void *memory, size_t bytes, int code, const char *why)
 
 static void test_refusals(void)
 {
-    char *good = filled(me), *hidden = vmm_new(GRAIN, 0), *large = vmm_new(GRAIN * 80, 1);
+    char *good = filled(me), *hidden = vmm_new(GRAIN, 0), *large = vmm_new(GRAIN * 112, 1);
     vmm_word malloced = 0;
     CHECK(!vmm.alloc(&malloced, BYTES));
     void *cuda_malloc = (void *)(size_t)malloced;
@@ -117,7 +117,7 @@ static void test_refusals(void)
     refuse(good + 4096, BYTES - 4096, GPUSHMEM_ERR_INVALID, "exactly one allocation");
     refuse(hidden, GRAIN, GPUSHMEM_ERR_UNSUPPORTED, "POSIX_FILE_DESCRIPTOR");
     refuse(cuda_malloc, BYTES, GPUSHMEM_ERR_UNSUPPORTED, "; allocate it by cuMemCreate");
-    refuse(large, GRAIN * 80, GPUSHMEM_ERR_NO_MEMORY, "raise GPUSHMEM_HEAP_MAX");
+    refuse(large, GRAIN * 112, GPUSHMEM_ERR_NO_MEMORY, "raise GPUSHMEM_HEAP_MAX");
     if (n > 1) { // one PE only, and all are told
         refuse(me == 1 ? cuda_malloc : good, BYTES, GPUSHMEM_ERR_UNSUPPORTED, "buffer of PE 1");
         void *host = aligned_alloc(4096, BYTES);
@@ -131,7 +131,7 @@ static void test_refusals(void)
     CHECK(gpushmem_long_g(symmetric, next) == next);
     CHECK_OK(gpushmem_buffer_unregister_symmetric(good));
     CHECK(!vmm.free(malloced));
-    vmm_delete(large, GRAIN * 80);
+    vmm_delete(large, GRAIN * 112);
     vmm_delete(hidden, GRAIN);
     vmm_delete(good, BYTES);
 }

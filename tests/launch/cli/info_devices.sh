@@ -54,6 +54,6 @@ says 'PE 0 reaches PE 0 by p2p, atomics by verbs, kernels direct; PEs 1 to 8 by 
     GPUSHMEM_TRANSPORTS=p2p,verbs GPUSHMEM_HEAP_KIND=host -- run -n 9 --nodes 9 "$gpushmem" info --peers
 says 'NICs softhca0:1 (RoCE, PIX from the GPU), softhca1:1 (RoCE, PXB from the GPU): GPUDirect by peer memory (dma-buf: Operation not supported)' GPUSHMEM_VERBS_RAILS=2 GPUSHMEM_SOFTHCA_DMABUF=0 -- info --peers
 says 'GPUDirect by peer memory (dma-buf: GPUSHMEM_TEST_VERBS_DMABUF=off)' GPUSHMEM_TEST_VERBS_DMABUF=off -- info --peers
-says 'no GPUDirect, staged through pinned host memory: softhca0:1 cannot register 50331648 bytes of GPU memory (by dma-buf: Operation not supported; by address: Bad address)' GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0 -- info --peers
+says 'no GPUDirect, staged through pinned host memory: softhca0:1 cannot register 83886080 bytes of GPU memory (by dma-buf: Operation not supported; by address: Bad address)' GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0 -- info --peers
 says 'puts and gets from 65536 bytes on are staged through pinned host memory: GPUSHMEM_GPUDIRECT_DISTANCE wants PHB or nearer, softhca3:1 is at SYS' GPUSHMEM_VERBS_DEVICES=softhca0,softhca3 GPUSHMEM_VERBS_RAILS=2 GPUSHMEM_GPUDIRECT_DISTANCE=phb -- info --peers
 exit $failed

@@ -45,7 +45,7 @@ share its GPUs); lower it, or set GPUSHMEM_HEAP_KIND=host" env FAKE_CUDA_MEMORY=
 says "no memory for one PE, the others are told" "PE 1 on $(hostname) could not initialise: GPUSHMEM_HEAP_SIZE=16M does not fit" \
     $run --on-failure continue -n 3 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=8000000; exec "$0"' "$bin/lifecycle"
 works "no memory for the default size, which shrinks for all" "each PE's heap has 8M instead of the 256M that are the default: PE 1 \
-has no room for more" $run -n 2 env -u GPUSHMEM_HEAP_SIZE sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=84554432
+has no room for more" $run -n 2 env -u GPUSHMEM_HEAP_SIZE sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=118108864
 exec "$0" 8' "$bin/process_heap_size"
 says "heaps here and there" "has its heap in" \
     $run -n 2 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/lifecycle"
@@ -100,8 +100,8 @@ works "dma-buf refused" "NIC softhca0:1 (RoCE): GPUDirect by peer memory (dma-bu
 works "no dma-buf" "dma-buf: the driver has no dma-buf for GPU memory" $nic GPUSHMEM_TRANSPORTS=verbs FAKE_CUDA_ATTRIBUTES=dmabuf=0 $job
 unregistered="$nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_SOFTHCA_DMABUF=0 GPUSHMEM_SOFTHCA_PEERMEM=0"
 works "no dma-buf, no peer memory" "the heap is staged through pinned host memory, which is slower than GPUDirect: softhca0:1 cannot \
-register 50331648 bytes of GPU memory" $unregistered $job
-says "no dma-buf, no peer memory, GPUDirect demanded" "softhca0:1 cannot register 50331648 bytes of GPU memory" \
+register 83886080 bytes of GPU memory" $unregistered $job
+says "no dma-buf, no peer memory, GPUDirect demanded" "softhca0:1 cannot register 83886080 bytes of GPU memory" \
     $unregistered GPUSHMEM_GPUDIRECT=always $job
 says "dma-buf demanded and refused" "GPUSHMEM_TEST_VERBS_DMABUF=require, but the NIC refused the dma-buf of the GPU memory" \
     $nic GPUSHMEM_TRANSPORTS=verbs GPUSHMEM_TEST_VERBS_DMABUF=require GPUSHMEM_SOFTHCA_DMABUF=0 $job
