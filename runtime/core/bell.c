@@ -20,6 +20,13 @@ void gpsh_bell_leave(struct gpsh_bell *bell)
     atomic_fetch_sub_explicit(&bell->listeners, 1, memory_order_relaxed);
 }
 
+int gpsh_bell_sleep_ms(unsigned sleeps, bool soon)
+{
+    enum { FIRST_MS = 5, DOUBLINGS_SOON = 2, DOUBLINGS = 5 };
+    const unsigned most = soon ? DOUBLINGS_SOON : DOUBLINGS;
+    return FIRST_MS << (sleeps < most ? sleeps : most);
+}
+
 // Not FUTEX_PRIVATE_FLAG: the word is in several processes.
 void gpsh_bell_sleep(struct gpsh_bell *bell, uint32_t heard, int ms)
 {

@@ -8,6 +8,7 @@
 #define GPSH_BELL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 // Never reset: what a PE that was killed has left counted costs the others a system call at times.
@@ -21,6 +22,10 @@ uint32_t gpsh_bell_listen(struct gpsh_bell *bell);
 void gpsh_bell_leave(struct gpsh_bell *bell);
 // Until the bell rings, or so many milliseconds have passed: whoever would have rung may have died.
 void gpsh_bell_sleep(struct gpsh_bell *bell, uint32_t heard, int ms);
+// How long, after so many sleeps of one wait. `soon`: what no ring tells of, a death or the word of
+// a hook, is to be found within some 50 ms. Else sleeps become longer: thousands that look so often
+// leave those that they wait for little of few processors.
+int gpsh_bell_sleep_ms(unsigned sleeps, bool soon);
 
 void gpsh_bell_wake(struct gpsh_bell *bell);
 static inline void gpsh_bell_ring(struct gpsh_bell *bell)

@@ -27,11 +27,8 @@ enum {
     // work
     PATIENCE_BELL = 32,
     PATIENCE_NAP = 512,
-    // a sleep by a bell, which is twice as long the next time: many that look every 5 ms leave
-    // those
-    // that they wait for little of few processors
-    BELL_MS = 5,
-    BELL_DOUBLINGS = 5,
+    // PEs of a job in which all find within 50 ms what no bell tells of
+    FEW_PES = 64,
     DOZE_AFTER_NS = 4000000,
     DOZE_PART = 64, // of the time a wait has lasted
     DOZE_LIMIT_NS = 200000,
@@ -101,9 +98,10 @@ static void doze(struct gpsh_waiter *waiter)
 static void sleep_by_bell(struct gpsh_waiter *waiter)
 {
     unsigned sleeps = (waiter->spins - PATIENCE_BELL) / 2;
+    bool soon = gpsh_job()->n_pes <= FEW_PES || gpsh_settings()->wait_timeout_ms > 0 ||
+                atomic_load_explicit(&program, memory_order_relaxed);
     if (waiter->listens)
-        gpsh_bell_sleep(waiter->bell, waiter->heard,
-                        BELL_MS << (sleeps < BELL_DOUBLINGS ? sleeps : BELL_DOUBLINGS));
+        gpsh_bell_sleep(waiter->bell, waiter->heard, gpsh_bell_sleep_ms(sleeps, soon));
     else
         waiter->heard = gpsh_bell_listen(waiter->bell);
     if (waiter->listens)

@@ -60,3 +60,13 @@ Test(bell, ring__after_listen_and_before_sleep__ends_the_sleep)
     gpsh_bell_ring(&bell);
     cr_expect_eq(atomic_load(&bell.rung), heard + 1, "nobody listens any more");
 }
+
+// What no ring tells of is found by a look: about every 50 ms in what headers and pages promise.
+Test(bell, sleep_ms__many_sleeps__become_longer_up_to_what_is_promised)
+{
+    const bool soon = true, at_leisure = false;
+    cr_expect_eq(gpsh_bell_sleep_ms(0, soon), gpsh_bell_sleep_ms(0, at_leisure));
+    cr_expect_lt(gpsh_bell_sleep_ms(0, soon), gpsh_bell_sleep_ms(1, soon));
+    cr_expect_leq(gpsh_bell_sleep_ms(~0u, soon), 50);
+    cr_expect_gt(gpsh_bell_sleep_ms(~0u, at_leisure), 50);
+}
