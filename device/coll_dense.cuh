@@ -105,7 +105,7 @@ GPSH_DEV unsigned gpsh_dev_dense_unit_at(unsigned slot)
 }
 GPSH_DEV unsigned gpsh_dev_dense_packet_at(unsigned slot)
 {
-    return slot / GPSH_DENSE_ROW * (GPSH_DENSE_ROW * GPUSHMEM_COLL_DENSE_SLOT) +
+    return slot / GPSH_DENSE_ROW * ((unsigned)GPSH_DENSE_ROW * GPUSHMEM_COLL_DENSE_SLOT) +
            slot % GPSH_DENSE_ROW * 16;
 }
 

@@ -123,9 +123,10 @@ GPSH_DEV bool gpsh_dev_small_team(const struct gpushmem_dev_team &team, int hand
              looked_at = ((1u << GPUSHMEM_DEV_TEAM_ROOM_SHIFT) - 1) & ~GPUSHMEM_DEV_TEAM_STREAM;
     if (channel || dense)
         flags |= GPUSHMEM_DEV_TEAM_STREAM, looked_at |= GPUSHMEM_DEV_TEAM_STREAM;
-    return gpsh_dev_team_is(team, handle) & (team.n >= 2) & (team.n <= GPSH_DEV_SMALL_OTHERS + 1) &
-           ((team.flags & looked_at) == flags) & (channel < GPUSHMEM_TEAM_CHANNELS) &
-           (!dense | gpushmem_coll_has_dense(team.flags));
+    return (int)gpsh_dev_team_is(team, handle) & (team.n >= 2) &
+           (team.n <= GPSH_DEV_SMALL_OTHERS + 1) & ((team.flags & looked_at) == flags) &
+           (channel < GPUSHMEM_TEAM_CHANNELS) &
+           ((int)!dense | (int)gpushmem_coll_has_dense(team.flags));
 }
 
 // What this thread sends to the other members and gets from them, in the order of their ranks: its

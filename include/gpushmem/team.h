@@ -109,7 +109,7 @@ GPUSHMEM_API int gpushmem_team_sync(gpushmem_team_t team);
 // with each at the first operation to it: for programs that want no operation to take longer than
 // the next one. Local: the members need not call, and may compute. Does nothing where connections
 // need not be made (mapped memory), or stand. Completes and orders nothing. Any thread. If
-// GPUSHMEM_VERBS_QUEUE_ PAIRS allows fewer queue pairs than that takes, those made first are closed
+// GPUSHMEM_VERBS_QUEUE_PAIRS allows fewer queue pairs than that takes, those made first are closed
 // again for the later ones.
 //   GPUSHMEM_ERR_PE_FAILED  a member was lost, or does not answer
 //   GPUSHMEM_ERR_TRANSPORT  a connection cannot be made: the sentence says what the NIC lacks
