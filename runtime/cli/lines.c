@@ -175,18 +175,18 @@ static int memory_of(uint64_t bytes)
     return -1;
 }
 
-// The file in which this PE has no part yet: the first to ask for one after all have theirs, and
-// one that asks again, as some have begun anew, gets a new one.
+// The file of which this PE has not heard yet: the first to ask for one after all have, and one
+// that asks again, as some have begun anew, gets a new one.
 static struct gpsh_line_file *file_for(struct gpsh_lines *l, int pe, int first, int end)
 {
     const struct gpsh_line *asks = &l->lines[pe];
     struct gpsh_line_file *file = &l->lines[first].files[asks->use];
-    if (asks->has_part[asks->use])
+    if (asks->heard[asks->use])
         file_close(file);
     if (file->fd >= 0)
         return file;
     for (int i = first; i < end; i++)
-        l->lines[i].has_part[asks->use] = false;
+        l->lines[i].heard[asks->use] = false;
     file->fd = memory_of((uint64_t)(end - first) * (uint64_t)asks->units * GPSH_SHARE_UNIT);
     file->units = asks->units;
     return file;
@@ -208,9 +208,12 @@ static void serve_part(struct gpsh_lines *l, int pe, int first, int end)
     to->units = 0;
     if (!sent)
         return;
-    to->has_part[to->use] = fits;
-    file->takers += fits;
-    if (file->takers == end - first)
+    // One that has no part will not come for it either: kept here, memory of the others would live
+    // as long as the job.
+    bool there = file->fd >= 0;
+    to->heard[to->use] = there;
+    file->hearers += there;
+    if (file->hearers == end - first)
         file_close(file);
 }
 

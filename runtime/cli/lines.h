@@ -19,7 +19,7 @@ enum { GPSH_LINE_TEXT = 2047, GPSH_LINE_FDS = 4 };
 struct gpsh_line_file {
     int fd;        // -1: none
     int32_t units; // of each part
-    int takers;    // that have their part; all of them: it is closed here
+    int hearers;   // have their part, or know that they get none; all of them: it is closed here
 };
 
 struct gpsh_line {
@@ -33,7 +33,7 @@ struct gpsh_line {
     int first, wanted;
     // The part of a file that it asks for; `units` 0: none.
     int32_t use, units;
-    bool has_part[GPSH_SHARES];               // of the file that is open here
+    bool heard[GPSH_SHARES];                  // of the file that is open here
     struct gpsh_line_file files[GPSH_SHARES]; // in the line of the node's first PE
 };
 

@@ -172,6 +172,7 @@ Test(lines, share__another_size_or_nonsense__no_part)
     ask(1, GPSH_SHARE_STATIC, 4);
     close(shared(0));
     cr_expect(eq(int, shared(1), -1));
+    cr_expect(eq(int, lines.lines[0].files[GPSH_SHARE_STATIC].fd, -1), "nor is it kept for that");
     ask(1, GPSH_SHARES, 3);
     ask(1, -1, 3);
     ask(1, GPSH_SHARE_HEAP, 0);
