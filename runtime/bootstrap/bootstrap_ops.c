@@ -111,7 +111,7 @@ bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b)
 
 bool gpsh_bootstrap_has_left(struct gpsh_bootstrap *b, int pe)
 {
-    return b->ops->has_left && b->ops->has_left(b, pe);
+    return b->ops && b->ops->has_left && b->ops->has_left(b, pe); // in a job
 }
 
 void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)

@@ -29,7 +29,7 @@ static struct gpsh_peer *peer_of(int pe)
     if (atomic_load(&gpsh_job()->leaving) || (unsigned)pe >= (unsigned)gpsh_job()->n_pes)
         return NULL;
     bool may_go = gpsh_job()->departed && atomic_load(&gpsh_job()->departed[pe]);
-    may_go = may_go || (gpsh_job()->boot && gpsh_bootstrap_has_left(gpsh_job()->boot, pe));
+    may_go = may_go || gpsh_bootstrap_has_left(gpsh_job()->boot, pe);
     return may_go ? NULL : &gpsh_job()->peers[pe];
 }
 

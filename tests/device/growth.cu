@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         test_gpu_buffer(dev, errors);
 #ifndef __CUDACC__ // there it takes GPUSHMEM_DEVICE_CHECKS
     // beyond the limit; where the heap may grow to; the library's words after the first piece
-    char *const strays[] = {(char *)words + (1 << 30), dev.heap + (160 << 20), (char *)dev.sync};
+    char *const strays[] = {(char *)words + (1 << 30), dev.heap + (176 << 20), (char *)dev.sync};
     for (int i = 0; i < 3; i++) {
         GPUSHMEM_LAUNCH(stray, 1, 1, NULL, dev, (uint64_t *)strays[i]);
         CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_ADDRESS);

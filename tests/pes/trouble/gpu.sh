@@ -45,7 +45,7 @@ share its GPUs); lower it, or set GPUSHMEM_HEAP_KIND=host" env FAKE_CUDA_MEMORY=
 says "no memory for one PE, the others are told" "PE 1 on $(hostname) could not initialise: GPUSHMEM_HEAP_SIZE=16M does not fit" \
     $run --on-failure continue -n 3 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=8000000; exec "$0"' "$bin/lifecycle"
 works "no memory for the default size, which shrinks for all" "each PE's heap has 8M instead of the 256M that are the default: PE 1 \
-has no room for more" $run -n 2 env -u GPUSHMEM_HEAP_SIZE sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=118108864
+has no room for more" $run -n 2 env -u GPUSHMEM_HEAP_SIZE sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export FAKE_CUDA_MEMORY=151663296
 exec "$0" 8' "$bin/process_heap_size"
 says "heaps here and there" "has its heap in" \
     $run -n 2 sh -c '[ $GPUSHMEM_RUN_PE = 1 ] && export GPUSHMEM_HEAP_KIND=host; exec "$0"' "$bin/lifecycle"
