@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "core/thread.h"
@@ -122,14 +123,16 @@ void gpsh_ofi_address_text(const struct gpsh_ofi *ofi, const void *address, char
 {
     size_t room = bytes;
     char plain[INET6_ADDRSTRLEN] = "";
-    const struct sockaddr_in *in = address;
-    const struct sockaddr_in6 *in6 = address;
+    struct sockaddr_in in; // copies: an address lies at any place of a record
+    struct sockaddr_in6 in6;
     if (ofi->info->addr_format == FI_SOCKADDR_IN) {
-        inet_ntop(AF_INET, &in->sin_addr, plain, sizeof plain);
-        snprintf(text, bytes, "%s:%d", plain, ntohs(in->sin_port));
+        memcpy(&in, address, sizeof in);
+        inet_ntop(AF_INET, &in.sin_addr, plain, sizeof plain);
+        snprintf(text, bytes, "%s:%d", plain, ntohs(in.sin_port));
     } else if (ofi->info->addr_format == FI_SOCKADDR_IN6) {
-        inet_ntop(AF_INET6, &in6->sin6_addr, plain, sizeof plain);
-        snprintf(text, bytes, "[%s]:%d", plain, ntohs(in6->sin6_port));
+        memcpy(&in6, address, sizeof in6);
+        inet_ntop(AF_INET6, &in6.sin6_addr, plain, sizeof plain);
+        snprintf(text, bytes, "[%s]:%d", plain, ntohs(in6.sin6_port));
     } else {
         fi_av_straddr(ofi->av, address, text, &room);
     }
