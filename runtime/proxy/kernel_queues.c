@@ -19,15 +19,11 @@
 #include "memory/heap.h"
 #include "progress/waiter.h"
 #include "proxy/doorbells.h"
+#include "proxy/kernel_completions.h"
 
 enum {
-    CQE_BYTES = 64, // that have a meaning: the last ones of each
-    CQE_ERROR = 13,
-    CQE_INVALID = 15,
     LOOK_MS = 5,
     LOOKS_FAR = 16, // queues in GPU memory that are looked at each time
-    WINDOW = 64,    // completions that are read from there at once
-    RECORD_MASK = 0xffffff,
 };
 
 // What the host knows of a queue.
@@ -51,15 +47,15 @@ static struct {
     struct known *known;             // [n_tables * n_pes]
     uint32_t *n_used_of;             // [n_tables] queues of that table that have ever been up
     struct gpushmem_nic_queue *copy; // as one was read last, host memory
-    char *cqes;                      // the same of completions, [WINDOW]
-    uint32_t turn;                   // which queue is looked at first
-    uint32_t *used, n_used;          // [n_used] queues that have ever been up
-    uint32_t n_waiting;              // queues that wait for the watcher
-    struct gpsh_handle_host *host;   // where answers land
-    bool said;                       // why some PE's queue cannot be had
-    bool asked;                      // for any queue
-    bool host_rings;                 // for kernels, of some queue
-    uint32_t syndrome;               // of the last failure that the host has found
+    struct gpsh_completions completions;
+    uint32_t turn;                 // which queue is looked at first
+    uint32_t *used, n_used;        // [n_used] queues that have ever been up
+    uint32_t n_waiting;            // queues that wait for the watcher
+    struct gpsh_handle_host *host; // where answers land
+    bool said;                     // why some PE's queue cannot be had
+    bool asked;                    // for any queue
+    bool host_rings;               // for kernels, of some queue
+    uint32_t syndrome;             // of the last failure that the host has found
     // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
     pthread_t watcher;
     pthread_cond_t wake;
@@ -134,12 +130,10 @@ static void release(void)
     free(lane.n_used_of);
     if (lane.copy)
         lane.memory->host_free(lane.copy, sizeof *lane.copy);
-    if (lane.cqes)
-        lane.memory->host_free(lane.cqes, WINDOW * CQE_BYTES);
+    gpsh_completions_close(&lane.completions);
     lane.tables = NULL;
     lane.known = NULL;
     lane.copy = NULL;
-    lane.cqes = NULL;
     lane.used = lane.n_used_of = NULL;
     lane.n_used = lane.n_waiting = 0;
 }
@@ -192,7 +186,7 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
         .doorbell = queue->doorbell,
         .sq_record = queue->sq_record,
         .cq_record = queue->cq_record,
-        .cq = (const char *)queue->cq + (queue->cqe_bytes - CQE_BYTES),
+        .cq = (const char *)queue->cq + (queue->cqe_bytes - GPSH_CQE_BYTES),
         .scrap = queue->answers ? queue->answers + GPSH_KERNEL_ANSWERS : lane.host->scrap,
         .landing = queue->answers,
         .failure = lane.host->nic_failure,
@@ -440,9 +434,9 @@ static int allocate(void)
     lane.used = calloc(n_queues(), sizeof *lane.used);
     lane.n_used_of = calloc((size_t)lane.n_tables, sizeof *lane.n_used_of);
     lane.copy = lane.memory->host_alloc(sizeof *lane.copy);
-    lane.cqes = lane.memory->host_alloc(WINDOW * CQE_BYTES);
+    int no_room = gpsh_completions_open(&lane.completions, lane.memory);
     lane.tables = lane.memory->device_alloc((size_t)lane.n_tables * lane.table_bytes);
-    if (!lane.known || !lane.used || !lane.n_used_of || !lane.copy || !lane.cqes || !lane.tables)
+    if (!lane.known || !lane.used || !lane.n_used_of || !lane.copy || no_room || !lane.tables)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for kernels' queues to %d PEs",
                          gpsh_job()->n_pes);
     const uint64_t first = 1;
@@ -536,13 +530,12 @@ static bool has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
 }
 
 // The kernels' words say that the host has told of it.
-static int fail_queue(uint32_t number, uint64_t position, uint64_t syndromes)
+static int fail_queue(uint32_t number, const struct gpsh_failed_request *request)
 {
     struct gpushmem_nic_queue *to = queue_at(number);
-    uint32_t syndrome = (uint32_t)(syndromes >> 56), vendor = (uint32_t)(syndromes >> 48 & 0xff);
-    lane.syndrome = syndrome;
-    int status = say_failure(pe_of(number), syndrome, vendor);
-    uint64_t failed = ~position;
+    lane.syndrome = request->syndrome;
+    int status = say_failure(pe_of(number), request->syndrome, request->vendor);
+    uint64_t failed = ~request->position;
     write_word((uint32_t *)&to->error, (uint32_t)status);
     write_word(&to->state, GPUSHMEM_NIC_OUT);
     if (lane.memory->cpu_threads)
@@ -552,68 +545,16 @@ static int fail_queue(uint32_t number, uint64_t position, uint64_t syndromes)
     return status;
 }
 
-// Whether the processor reads what is there by way of the driver only.
-static bool is_far(const struct gpsh_kernel_queue *queue)
-{
-    return queue->near_gpu && lane.memory->device_read;
-}
-
-// Completions of a queue in GPU memory that were read at once: entries [first, +n), in lane.cqes.
-struct window {
-    uint32_t first, n;
-};
-
-// The part of the completion at `position` that has a meaning. NULL: it cannot be read.
-static const char *cqe_at(const struct gpsh_kernel_queue *queue, uint32_t position,
-                          struct window *window)
-{
-    uint32_t entry = position & (queue->cqes - 1), left = queue->cqes - entry;
-    const char *at = (const char *)queue->cq + (size_t)entry * queue->cqe_bytes;
-    if (!is_far(queue))
-        return at + (queue->cqe_bytes - CQE_BYTES);
-    if (entry - window->first >= window->n) {
-        *window = (struct window){entry, left < WINDOW ? left : WINDOW};
-        if (lane.memory->device_read(lane.cqes, at, (size_t)window->n * CQE_BYTES))
-            window->n = 0;
-    }
-    return window->n ? lane.cqes + (size_t)(entry - window->first) * CQE_BYTES : NULL;
-}
-
-// The last word of the completion at `position`, or one of a completion that is not there: the NIC
-// writes it last.
-static uint64_t completion_at(const struct gpsh_kernel_queue *queue, uint32_t position,
-                              struct window *window, const char **cqe)
-{
-    const uint64_t none = (uint64_t)CQE_INVALID << 60;
-    *cqe = cqe_at(queue, position, window);
-    if (!*cqe)
-        return none;
-    uint64_t last = __atomic_load_n((const uint64_t *)(const void *)(*cqe + 56), __ATOMIC_ACQUIRE);
-    return (last >> 56 & 1) == (position >> log2_of(queue->cqes) & 1) ? last : none;
-}
-
-// Looks at completions that no kernel has consumed, and leaves them where they are: whether what is
-// below `end` is complete (1), not yet (0), or why it will not be.
+// Whether what is below `end` is complete (1), not yet (0), or why it will not be. `q`: as it was
+// read.
 static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end)
 {
-    const struct gpsh_kernel_queue *queue = &lane.known[number].queue;
-    struct window window = {0, 0};
-    uint64_t done = gpushmem_nic_polled_done(q->polled, q->done);
-    for (uint32_t next = (uint32_t)q->polled; done < end && !has_failed(q, end); next++) {
-        const char *cqe;
-        uint64_t last = completion_at(queue, next, &window, &cqe);
-        if (last >> 60 == CQE_INVALID)
-            return 0;
-        uint16_t counter = __builtin_bswap16((uint16_t)(last >> 32));
-        uint16_t further = (uint16_t)(counter - (uint16_t)done);
-        if (last >> 60 == CQE_ERROR)
-            return fail_queue(
-                number, done + further,
-                __atomic_load_n((const uint64_t *)(const void *)(cqe + 48), __ATOMIC_RELAXED));
-        if (further < queue->depth) // else a kernel has counted it meanwhile
-            done += further + 1u;
-    }
-    return 1;
+    struct gpsh_failed_request failed;
+    if (has_failed(q, end))
+        return 1;
+    int reached =
+        gpsh_completions_reach(&lane.completions, &lane.known[number].queue, q, end, &failed);
+    return reached < 0 ? fail_queue(number, &failed) : reached;
 }
 
 // About how many completions kernels have consumed, modulo 2^24: of a queue in host memory, what
@@ -621,30 +562,16 @@ static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t en
 static uint32_t consumed(uint32_t number)
 {
     const struct gpsh_kernel_queue *queue = &lane.known[number].queue;
-    if (!is_far(queue))
+    if (!gpsh_completions_are_far(&lane.completions, queue))
         return __builtin_bswap32(__atomic_load_n(queue->cq_record, __ATOMIC_ACQUIRE));
-    return read_queue(number, lane.copy) ? 0 : (uint32_t)lane.copy->polled & RECORD_MASK;
+    return read_queue(number, lane.copy) ? 0 : (uint32_t)lane.copy->polled & GPSH_CQE_COUNT_MASK;
 }
 
-// Whether the completions that kernels have left there end in an error. It may be wrong, as kernels
-// go on meanwhile: look() knows.
 static bool shows_error(uint32_t number)
 {
     struct known *known = &lane.known[number];
-    const struct gpsh_kernel_queue *queue = &known->queue;
-    struct window window = {0, 0};
-    uint32_t next = consumed(number), end = next + queue->cqes;
-    uint64_t last = 0;
-    const char *cqe;
-    if (((known->looked - next) & RECORD_MASK) < queue->cqes)
-        next += (known->looked - next) & RECORD_MASK;
-    for (; next != end && last >> 60 != CQE_INVALID; next++) {
-        last = completion_at(queue, next, &window, &cqe);
-        if (last >> 60 == CQE_ERROR)
-            return true;
-    }
-    known->looked = last >> 60 == CQE_INVALID ? next - 1 : next;
-    return false;
+    return gpsh_completions_show_error(&lane.completions, &known->queue, consumed(number),
+                                       &known->looked);
 }
 
 // As a kernel would that polls: the program hears of it at its next call.
@@ -655,7 +582,7 @@ static void look_for_failures(void)
         uint32_t number = lane.used[lane.turn++ % lane.n_used];
         struct known *known = &lane.known[number];
         struct gpushmem_nic_queue *q = lane.copy;
-        far += is_far(&known->queue);
+        far += gpsh_completions_are_far(&lane.completions, &known->queue);
         if (known->over || !shows_error(number) || read_queue(number, q))
             continue;
         known->over = q->failed || look(number, q, UINT64_MAX) < 0;
