@@ -45,12 +45,6 @@ GPSH_DEV void gpsh_dev_few_load(const struct gpushmem_coll_few &op, unsigned lan
     }
 }
 
-// Is there a packet of this thread's for a message? An empty message is one packet, of the first.
-GPSH_DEV bool gpsh_dev_few_goes(unsigned left, bool message, unsigned at)
-{
-    return message ? left != 0 : !at;
-}
-
 template <int OTHERS>
 GPSH_DEV void gpsh_dev_few_send(const struct gpushmem_coll_few &op, uint64_t epoch,
                                 const struct gpsh_dev_few<OTHERS> &few)
@@ -58,7 +52,7 @@ GPSH_DEV void gpsh_dev_few_send(const struct gpushmem_coll_few &op, uint64_t epo
     GPSH_UNROLL
     for (int j = 0; j < OTHERS; j++) {
         const struct gpushmem_coll_few_member &to = op.members[j];
-        if (gpsh_dev_few_is<OTHERS>(op, j) && gpsh_dev_few_goes(few.left, to.source, few.at))
+        if (gpsh_dev_few_is<OTHERS>(op, j) && gpsh_dev_ll_goes(few.left, to.source, few.at))
             gpsh_dev_store_packet((epoch & 1 ? to.to[1] : to.to[0]) + 2 * few.at,
                                   gpsh_dev_ll_pack(few.sent[j], (uint32_t)epoch));
     }
@@ -76,7 +70,7 @@ GPSH_DEV void gpsh_dev_few_await(struct gpsh_dev_coll *c, const struct gpushmem_
         for (int j = 0; j < OTHERS; j++) {
             const struct gpushmem_coll_few_member &from = op.members[j];
             if (!gpsh_dev_few_is<OTHERS>(op, j) ||
-                !gpsh_dev_few_goes(few->left, from.brings, few->at))
+                !gpsh_dev_ll_goes(few->left, from.brings, few->at))
                 continue;
             const char *place = (c->epoch & 1 ? from.from[1] : from.from[0]) + 2 * few->at;
             struct gpsh_dev_packet packet = gpsh_dev_load_packet(place);

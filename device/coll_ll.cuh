@@ -53,6 +53,13 @@ GPSH_DEV void gpsh_dev_ll_store(const struct gpushmem_coll_op &op, char *block,
         gpsh_dev_store_unit<2>(block + at, data, left);
 }
 
+// Of threads with one unit each: whether this one, whose unit is at `at` of a block of which `left`
+// bytes remain there, has a packet of a message. An empty message is one, of the first thread.
+GPSH_DEV bool gpsh_dev_ll_goes(unsigned left, bool message, unsigned at)
+{
+    return message ? left != 0 : !at;
+}
+
 // Units first, first + lanes, ... to all members, beginning with the next.
 template <int UNITS>
 GPSH_DEV void gpsh_dev_ll_send(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,

@@ -169,13 +169,6 @@ GPSH_DEV gpsh_dev_small<OTHERS> gpsh_dev_small_load(const struct gpsh_dev_coll &
     return small;
 }
 
-// A packet of this thread's belongs to a message. An empty message is one, of the first thread.
-template <int OTHERS>
-GPSH_DEV bool gpsh_dev_small_goes(const gpsh_dev_small<OTHERS> &small, uint64_t message)
-{
-    return message ? small.left != 0 : !small.at;
-}
-
 // There is one place for each of the others on this PE, and one of this PE's on each of them.
 template <int OTHERS>
 GPSH_DEV unsigned gpsh_dev_small_place(const struct gpsh_dev_coll &c, int index)
@@ -197,7 +190,7 @@ GPSH_DEV void gpsh_dev_small_await(struct gpsh_dev_coll *c, const struct gpushme
         for (int j = 0; j < OTHERS; j++) {
             int from = gpsh_dev_small_rank(*c, j);
             if (!gpsh_dev_small_is<OTHERS>(*c, j) ||
-                !gpsh_dev_small_goes(*small, gpsh_dev_coll_message(op, from, c->me)))
+                !gpsh_dev_ll_goes(small->left, gpsh_dev_coll_message(op, from, c->me), small->at))
                 continue;
             const char *place = packets + gpsh_dev_small_place<OTHERS>(*c, j);
             struct gpsh_dev_packet packet = gpsh_dev_load_packet(place);
@@ -220,7 +213,7 @@ GPSH_DEV void gpsh_dev_small_exchange(struct gpsh_dev_coll *c, const struct gpus
     for (int j = 0; j < OTHERS; j++) {
         int to = gpsh_dev_small_rank(*c, j), index = c->me < to ? c->me : c->me - 1;
         if (gpsh_dev_small_is<OTHERS>(*c, j) &&
-            gpsh_dev_small_goes(*small, gpsh_dev_coll_message(op, c->me, to)))
+            gpsh_dev_ll_goes(small->left, gpsh_dev_coll_message(op, c->me, to), small->at))
             gpsh_dev_store_packet(
                 gpsh_dev_at(small->away[j], packets + gpsh_dev_small_place<OTHERS>(*c, index)),
                 gpsh_dev_ll_pack(small->sent[j], (uint32_t)c->epoch));
