@@ -145,7 +145,7 @@ static inline int example_end(const char *program, int status)
     if (status >= 0 && gpushmem_finalize())
         status = -1;
     if (status < 0)
-        fprintf(stderr, "%s: %s\n", program, gpushmem_last_error());
+        dprintf(STDERR_FILENO, "%s: %s\n", program, gpushmem_last_error()); // whole: PEs share it
     return status < 0 ? 1 : status == EXAMPLE_HELP ? 0 : status;
 }
 
