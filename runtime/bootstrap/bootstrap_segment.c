@@ -318,14 +318,16 @@ static uint64_t pid_namespace(void)
 
 static bool segment_leave(struct gpsh_bootstrap *b)
 {
-    atomic_store(&job.segment->pe[b->my_pe].leaves, 1);
+    struct gpsh_job_segment_pe *me = &job.segment->pe[b->my_pe];
+    atomic_store(&me->left, me->round);
     return true;
 }
 
+// One that is in the next job already has left this one, and not yet left that.
 static bool segment_has_left(struct gpsh_bootstrap *b, int pe)
 {
-    (void)b;
-    return atomic_load(&job.segment->pe[pe].leaves);
+    const uint32_t left = atomic_load(&job.segment->pe[pe].left);
+    return left && left >= job.segment->pe[b->my_pe].round;
 }
 
 static int segment_pid_of(struct gpsh_bootstrap *b, int pe)
@@ -416,7 +418,6 @@ static int take_place(struct gpsh_job_segment_pe *me, int pe)
                          "follow it only after its gpushmem_finalize",
                          before, pe);
     atomic_store(&me->pid, (int)getpid());
-    atomic_store(&me->leaves, 0);
     me->pid_namespace = job.namespace = pid_namespace();
     return 0;
 }

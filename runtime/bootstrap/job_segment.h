@@ -26,9 +26,9 @@ struct gpsh_job_segment_blob {
 struct gpsh_job_segment_pe {
     _Alignas(64) _Atomic int32_t state; // enum gpsh_job_segment_state; written by the PE
     _Atomic int32_t pid;                // of the process that has joined last
-    _Atomic int32_t leaves;             // not 0: this process leaves in order, and needs nobody
-    uint64_t pid_namespace;             // in which it has that number, 0: not known
-    uint32_t round;                     // of what it published last; outlives its process
+    _Atomic uint32_t left;  // its round when it last left in order, and needed nobody; 0: never
+    uint64_t pid_namespace; // in which it has that number, 0: not known
+    uint32_t round;         // of what it published last; outlives its process
     struct gpsh_job_segment_blob blob[2];
     // What the launcher knows of its end. The sentence is there before `died` is set.
     _Atomic int32_t died;
