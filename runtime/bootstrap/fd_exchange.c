@@ -25,7 +25,7 @@ struct message {
     int32_t pe;
 };
 
-enum { MAGIC = 0x67707364, LONGEST_TMPDIR = 32, MOST_AT_ONCE = 252, LOOK_MS = 20 };
+enum { MAGIC = 0x67707364, LONGEST_TMPDIR = 32, LOOK_MS = 20 };
 
 union control {
     struct cmsghdr align;
@@ -335,50 +335,36 @@ static int line_send(const struct handover *h, const struct gpsh_line_message *m
     return status;
 }
 
-// The descriptors of some PEs, as the launcher has sent them. Their number, or a negative status;
-// 0: this process has no room for them.
-static int line_receive(const struct handover *h, struct gpsh_line_message *answer,
-                        int fds[MOST_AT_ONCE])
+// The descriptors of some PEs, as the launcher has sent them; not what an exchange asked for that
+// has been given up. Their number, or a negative status; 0: this process has no room for them.
+static int line_receive(const struct handover *h, int first, uint64_t deadline_ns,
+                        struct gpsh_line_message *answer, int fds[GPSH_LINE_MOST_FDS])
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(MOST_AT_ONCE * sizeof(int))];
-    } control;
-    struct iovec part = {.iov_base = answer, .iov_len = sizeof *answer};
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof control.bytes};
-    ssize_t got;
-    while ((got = recvmsg(h->x->line, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-        continue;
-    if (got != sizeof *answer || answer->word != GPSH_LINE_GIVEN)
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the launcher hands on no memory any more (%s)",
-                         got < 0 ? strerror(errno) : "it has ended");
-    const struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-    const size_t bytes = c && c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN(0) : 0;
-    const int n = (int)(bytes / sizeof(int));
-    if (bytes)
-        memcpy(fds, CMSG_DATA(c), bytes);
-    if (!(header.msg_flags & MSG_CTRUNC))
-        return n;
-    for (int i = 0; i < n; i++)
-        close(fds[i]);
-    return 0;
+    for (;;) {
+        int status = line_wait(h, POLLIN, first, deadline_ns);
+        if (status)
+            return status;
+        int n = gpsh_launcher_receive(h->x->line, answer, fds, GPSH_LINE_MOST_FDS);
+        if (n < 0)
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the launcher hands on no memory any more (%s)",
+                             n == -EPIPE ? "it has ended" : strerror(-n));
+        if (answer->word == GPSH_LINE_GIVEN && answer->a == (int32_t)rounds)
+            return n;
+        while (n > 0)
+            close(fds[--n]);
+    }
 }
 
 // Takes the sets of up to `count` PEs from `first` on. How many there were; 0: no room for so many
 // descriptors.
 static int take_some(struct handover *h, int first, int count, int self, uint64_t deadline_ns)
 {
-    int fds[MOST_AT_ONCE];
+    int fds[GPSH_LINE_MOST_FDS];
     struct gpsh_line_message answer;
     const struct gpsh_line_message wish = {
         .word = GPSH_LINE_TAKE, .a = (int32_t)rounds, .b = first, .c = count};
     int status = line_send(h, &wish, NULL, deadline_ns);
-    if (!status)
-        status = line_wait(h, POLLIN, first, deadline_ns);
-    const int n = status ? status : line_receive(h, &answer, fds);
+    const int n = status ? status : line_receive(h, first, deadline_ns, &answer, fds);
     if (n <= 0)
         return n;
     const int each = answer.c > 0 ? n / answer.c : 0;
@@ -405,7 +391,7 @@ static int exchange_by_launcher(struct handover *h, int my_pe, const struct gpsh
     const uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
     const struct gpsh_line_message given = {.word = GPSH_LINE_GIVE, .a = (int32_t)++rounds};
     int status = line_send(h, &given, mine, deadline_ns);
-    int most = MOST_AT_ONCE / mine->count, self = index_of(h->pes, h->n, my_pe);
+    int most = GPSH_LINE_MOST_FDS / mine->count, self = index_of(h->pes, h->n, my_pe);
     for (int first = 0; first < h->n && !status;) {
         int left = h->n - first;
         int n = take_some(h, first, most < left ? most : left, self, deadline_ns);

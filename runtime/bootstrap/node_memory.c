@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // MSG_CMSG_CLOEXEC
+#define _GNU_SOURCE // what poll.h needs
 #include "bootstrap/node_memory.h"
 
 #include <errno.h>
@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@
 #include "core/config.h"
 #include "core/error.h"
 
-enum { LOOK_MS = 200, PATIENCE_MS = 60000, PES_PER_CPU = 16 };
+enum { LOOK_MS = 200, PES_PER_CPU = 16 };
 enum { SHARED_AUTO, SHARED_ON, SHARED_OFF }; // GPUSHMEM_TEST_SHARED_FILE
 
 // Pages are added to a file under a lock: processors that touch their heaps for the first time get
@@ -31,49 +30,49 @@ static bool is_wanted(const struct gpsh_bootstrap *b)
            (many || choice == SHARED_ON);
 }
 
-static int await_answer(int line)
+// As other waits of init: as long as GPUSHMEM_WAIT_TIMEOUT_MS, if that is set, and told meanwhile.
+static int await_answer(const struct gpsh_bootstrap *b, uint64_t began_ns)
 {
-    struct pollfd ready = {.fd = line, .events = POLLIN};
+    struct pollfd ready = {.fd = b->line, .events = POLLIN};
+    const uint64_t limit_ns = (uint64_t)b->wait_timeout_ms * 1000000;
+    bool waited = false;
+    int status = 0;
     // Not by the number of looks: each signal of the program ends one.
-    const uint64_t deadline_ns = gpsh_clock_ns() + PATIENCE_MS * UINT64_C(1000000);
-    while (poll(&ready, 1, LOOK_MS) <= 0) {
-        int status = gpsh_bootstrap_check("asking for memory of the node", false);
-        if (status < 0)
-            return status;
-        if (gpsh_clock_ns() > deadline_ns)
-            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                             "the launcher has not answered for %d s: is gpushmem run stopped?",
-                             PATIENCE_MS / 1000);
+    while (!status && poll(&ready, 1, LOOK_MS) <= 0) {
+        waited = true;
+        if (b->waits)
+            b->waits(false);
+        status = gpsh_bootstrap_check("asking for memory of the node", false);
+        if (!status && b->wait_timeout_ms > 0 && gpsh_clock_ns() - began_ns > limit_ns)
+            status = gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                               "the launcher has not answered for %lld ms "
+                               "(GPUSHMEM_WAIT_TIMEOUT_MS): is gpushmem run stopped?",
+                               (long long)b->wait_timeout_ms);
     }
-    return 0;
+    if (waited && b->waits)
+        b->waits(true);
+    return status;
 }
 
-// *fd: -1 if there is none, or no room for a descriptor.
-static int receive(int line, struct gpsh_line_message *answer, int *fd)
+// The answer to that question; one to a question that was given up may come before it. *fd: -1 if
+// there is none, or no room for a descriptor.
+static int receive(const struct gpsh_bootstrap *b, int32_t question,
+                   struct gpsh_line_message *answer, int *fd)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec part = {.iov_base = answer, .iov_len = sizeof *answer};
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof control.bytes};
-    ssize_t got;
-    while ((got = recvmsg(line, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-        continue;
-    const struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&header);
-    *fd = -1;
-    if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(c), sizeof(int));
-    if (got == sizeof *answer && answer->word == GPSH_LINE_SHARED)
-        return 0;
-    if (*fd >= 0)
-        close(*fd);
-    return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
-                     "the launcher does not say where this PE's memory is (%s)",
-                     got < 0 ? strerror(errno) : "is it of another release?");
+    const uint64_t began_ns = gpsh_clock_ns();
+    for (;;) {
+        *fd = -1;
+        int status = await_answer(b, began_ns);
+        int n = status ? 0 : gpsh_launcher_receive(b->line, answer, fd, 1);
+        if (n < 0)
+            return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                             "the launcher does not say where this PE's memory is (%s)",
+                             n == -EPIPE ? "it has ended" : strerror(-n));
+        if (status || (answer->word == GPSH_LINE_SHARED && answer->c == question))
+            return status;
+        if (n)
+            close(*fd);
+    }
 }
 
 // What the launcher has sent is looked at like anything else that comes from outside.
@@ -97,16 +96,17 @@ int gpsh_node_memory_ask(const struct gpsh_bootstrap *b, enum gpsh_line_share us
 {
     const uint64_t unit = GPSH_SHARE_UNIT, round = 2 << 20;
     const uint64_t part = (bytes + round - 1) / round * round;
-    struct gpsh_line_message wish = {.word = GPSH_LINE_SHARE, .a = (int32_t)use}, answer;
+    static int32_t questions; // of this process; what it was before exec has begun elsewhere
+    questions = questions ? questions + 1 : (int32_t)(gpsh_clock_ns() >> 10 & 0xffffff);
+    struct gpsh_line_message wish = {.word = GPSH_LINE_SHARE, .a = (int32_t)use, .c = questions},
+                             answer;
     *out = (struct gpsh_node_memory){.fd = -1, .part = part};
     if (!is_wanted(b) || part / unit > INT32_MAX)
         return 0;
     wish.b = (int32_t)(part / unit);
     if (gpsh_launcher_send(b->line, &wish, NULL, 0, NULL, 0))
         return 0;
-    int status = await_answer(b->line);
-    if (!status)
-        status = receive(b->line, &answer, &out->fd);
+    int status = receive(b, questions, &answer, &out->fd);
     if (status || out->fd < 0)
         return status;
     out->at = (uint64_t)b->node_my_pe * part;

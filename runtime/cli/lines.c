@@ -18,7 +18,7 @@
 
 // MOST_OF_ONE: more messages than the buffer of a line holds (0.2 MiB, 0.75 KiB for each), so that
 // one visit takes all that a PE has said before it ended.
-enum { MOST_AT_ONCE = 252, EVENTS = 64, PATIENCE_S = 1, MOST_OF_ONE = 512 };
+enum { EVENTS = 64, PATIENCE_S = 1, MOST_OF_ONE = 512 };
 
 // Whether the kernel tells who has sent a message. A socket that has asked for that gets a name,
 // which everybody could see, once it sends: meanwhile PEs' messages say it themselves.
@@ -76,7 +76,7 @@ static bool send_answer(const struct gpsh_line *to, struct gpsh_line_message ans
 {
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(MOST_AT_ONCE * sizeof(int))];
+        char bytes[CMSG_SPACE(GPSH_LINE_MOST_FDS * sizeof(int))];
     } control;
     struct iovec part = {.iov_base = &answer, .iov_len = sizeof(answer)};
     struct msghdr message = {.msg_iov = &part,
@@ -105,7 +105,7 @@ static bool comes_later(int error)
 
 static bool send_sets(const struct gpsh_lines *l, const struct gpsh_line *to, int first_of_node)
 {
-    int fds[MOST_AT_ONCE], n = 0;
+    int fds[GPSH_LINE_MOST_FDS], n = 0;
     for (int i = 0; i < to->wanted; i++) {
         const struct gpsh_line *from = &l->lines[first_of_node + to->first + i];
         memcpy(fds + n, from->fds, (size_t)from->n_fds * sizeof(int));
@@ -141,7 +141,7 @@ static void serve(struct gpsh_lines *l, int pe, int first)
             return;
         n_fds += from->n_fds;
     }
-    if (n_fds > MOST_AT_ONCE)
+    if (n_fds > GPSH_LINE_MOST_FDS)
         to->wanted = 0; // the PE has asked for more than it may
     if (to->wanted == 0)
         return;
@@ -159,7 +159,7 @@ static void file_close(struct gpsh_line_file *file)
 {
     if (file->fd >= 0)
         close(file->fd);
-    *file = (struct gpsh_line_file){.fd = -1};
+    file->fd = -1;
 }
 
 // Memory that nobody touches costs nothing. Sealed, so that no PE makes it shorter for another one.
@@ -192,13 +192,22 @@ static struct gpsh_line_file *file_for(struct gpsh_lines *l, int pe, int first, 
     return file;
 }
 
+// Kept here longer, memory of PEs would live as long as the job.
+static void close_if_heard(struct gpsh_lines *l, int use, int first, int end)
+{
+    for (int pe = first; pe < end; pe++)
+        if (!l->lines[pe].heard[use] && !l->lines[pe].ended)
+            return;
+    file_close(&l->lines[first].files[use]);
+}
+
 // A PE that would need another size has to do without, and so have the others then, as they see.
 static void serve_part(struct gpsh_lines *l, int pe, int first, int end)
 {
     struct gpsh_line *to = &l->lines[pe];
     struct gpsh_line_file *file = file_for(l, pe, first, end);
     const struct gpsh_line_message answer = {
-        .word = GPSH_LINE_SHARED, .a = to->use, .b = pe - first};
+        .word = GPSH_LINE_SHARED, .a = to->use, .b = pe - first, .c = to->question};
     bool fits = file->fd >= 0 && file->units == to->units;
     bool sent = send_answer(to, answer, &file->fd, fits);
     if (!sent && comes_later(errno)) {
@@ -208,13 +217,9 @@ static void serve_part(struct gpsh_lines *l, int pe, int first, int end)
     to->units = 0;
     if (!sent)
         return;
-    // One that has no part will not come for it either: kept here, memory of the others would live
-    // as long as the job.
-    bool there = file->fd >= 0;
-    to->heard[to->use] = there;
-    file->hearers += there;
-    if (file->hearers == end - first)
-        file_close(file);
+    // One that has no part will not come for it either.
+    to->heard[to->use] = file->fd >= 0;
+    close_if_heard(l, to->use, first, end);
 }
 
 static void on_share(struct gpsh_line *line, const struct gpsh_line_message *m)
@@ -223,6 +228,7 @@ static void on_share(struct gpsh_line *line, const struct gpsh_line_message *m)
         return; // no such use, or nothing
     line->use = m->a;
     line->units = m->b;
+    line->question = m->c;
 }
 
 static void serve_node(struct gpsh_lines *l, int node)
@@ -357,14 +363,19 @@ void gpsh_lines_read(struct gpsh_lines *l, gpsh_line_said_fn *said, void *arg)
 void gpsh_lines_forget(struct gpsh_lines *l, int pe)
 {
     struct gpsh_line *line = &l->lines[pe];
+    int node = gpsh_job_node_of(pe, l->n_pes, l->n_nodes);
     fds_close(line->fds, &line->n_fds);
     line->wanted = line->units = 0;
+    line->ended = true;
+    for (int use = 0; use < GPSH_SHARES; use++)
+        close_if_heard(l, use, gpsh_job_first_pe(node, l->n_pes, l->n_nodes),
+                       gpsh_job_first_pe(node + 1, l->n_pes, l->n_nodes));
 }
 
 void gpsh_lines_close(struct gpsh_lines *l)
 {
     for (int pe = 0; pe < l->n_pes; pe++) {
-        gpsh_lines_forget(l, pe);
+        fds_close(l->lines[pe].fds, &l->lines[pe].n_fds);
         for (int use = 0; use < GPSH_SHARES; use++)
             file_close(&l->lines[pe].files[use]);
         if (l->lines[pe].fd >= 0)

@@ -19,7 +19,6 @@ enum { GPSH_LINE_TEXT = 2047, GPSH_LINE_FDS = 4 };
 struct gpsh_line_file {
     int fd;        // -1: none
     int32_t units; // of each part
-    int hearers;   // have their part, or know that they get none; all of them: it is closed here
 };
 
 struct gpsh_line {
@@ -32,8 +31,9 @@ struct gpsh_line {
     int32_t wanted_round;
     int first, wanted;
     // The part of a file that it asks for; `units` 0: none.
-    int32_t use, units;
-    bool heard[GPSH_SHARES];                  // of the file that is open here
+    int32_t use, units, question;
+    bool heard[GPSH_SHARES]; // of the file that is open here; all have: it is closed
+    bool ended;              // and asks for nothing any more
     struct gpsh_line_file files[GPSH_SHARES]; // in the line of the node's first PE
 };
 

@@ -75,6 +75,33 @@ int gpsh_launcher_send(int line, const struct gpsh_line_message *head, const cha
     return sent < 0 ? errno : 0;
 }
 
+int gpsh_launcher_receive(int line, struct gpsh_line_message *answer, int *fds, int most)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(GPSH_LINE_MOST_FDS * sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = answer, .iov_len = sizeof *answer};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = CMSG_LEN((size_t)most * sizeof(int))};
+    ssize_t got;
+    while ((got = recvmsg(line, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        continue;
+    int error = got < 0 ? errno : got == 0 ? EPIPE : got == sizeof *answer ? 0 : EPROTO;
+    const struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&header);
+    size_t bytes = c && c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN(0) : 0;
+    int n = (int)(bytes / sizeof(int));
+    if (bytes)
+        memcpy(fds, CMSG_DATA(c), bytes);
+    if (!error && !(header.msg_flags & MSG_CTRUNC))
+        return n;
+    while (n > 0)
+        close(fds[--n]);
+    return -error;
+}
+
 // To a launcher that prints where this process does.
 static bool say(enum gpsh_line_word word, const char *text, size_t bytes)
 {

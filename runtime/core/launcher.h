@@ -22,9 +22,10 @@ enum gpsh_line_word {
     GPSH_LINE_TAKE,   // wants those of round a, of c PEs of this node, b being the first; c 0: has
                       // all
     GPSH_LINE_GIVEN,  // the answer: those of c PEs from number b on, as many of each
-    GPSH_LINE_SHARE,  // wants a part of b units in a memory file of this node's PEs, for use a
-    GPSH_LINE_SHARED, // the answer, with the file: its part is number b of it; without one: it gets
-                      // none
+    GPSH_LINE_SHARE,  // wants a part of b units in a memory file of this node's PEs, for use a;
+                      // this is its question c
+    GPSH_LINE_SHARED, // the answer to that, with the file: its part is number b of it; without one:
+                      // it gets none
 };
 
 // What PEs of a node share a file for. Each of them has a part of it, all of one size; the file
@@ -58,5 +59,11 @@ bool gpsh_launcher_call(void);
 // nothing for a second. Any thread.
 int gpsh_launcher_send(int line, const struct gpsh_line_message *head, const char *text,
                        size_t bytes, const int *fds, int n);
+
+// Takes an answer and its descriptors, which are the caller's. How many, at most `most`, which is
+// no more than GPSH_LINE_MOST_FDS; 0 also where this process has no room for all of them. Else an
+// errno, negative: EPIPE, if the launcher has ended. Blocks. No other thread may read the line.
+enum { GPSH_LINE_MOST_FDS = 252 };
+int gpsh_launcher_receive(int line, struct gpsh_line_message *answer, int *fds, int most);
 
 #endif

@@ -12,6 +12,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/fd_exchange.h"
 #include "core/error.h"
+#include "core/launcher.h"
 
 enum { PES = 24 }; // more than a unix socket queues, so that senders meet full queues
 
@@ -166,4 +167,40 @@ Test(fd_exchange, no_descriptor_left__is_said_at_once)
     cr_expect(strstr(gpsh_last_error(), "PE 1"), "%s", gpsh_last_error());
     gpsh_fd_exchange_close(&exchanges[0]);
     gpsh_fd_exchange_close(&exchanges[1]);
+}
+
+// ---- By way of the launcher ----
+
+static void give(int launcher, int32_t round, int fd)
+{
+    const struct gpsh_line_message given = {.word = GPSH_LINE_GIVEN, .a = round, .b = 0, .c = 1};
+    cr_assert_eq(gpsh_launcher_send(launcher, &given, NULL, 0, &fd, 1), 0);
+}
+
+static int keep_letter(void *letter, int index, const struct gpsh_fd_set *set)
+{
+    return index == 0 && set->count == 1 && read(set->fds[0], letter, 1) == 1 ? 0 : -1;
+}
+
+// The exchange before was given up while its answer was on the way.
+Test(fd_exchange, by_launcher__answer_of_an_earlier_exchange__is_not_taken_for_this_one)
+{
+    int line[2], late[2], right[2], both[] = {0, 1};
+    char letter = '?';
+    cr_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, line) && !pipe(late) && !pipe(right));
+    const struct gpsh_bootstrap job = {.my_pe = 1, .launched_by_us = true, .line = line[1]};
+    struct gpsh_fd_exchange x;
+    cr_assert_eq(gpsh_fd_exchange_open(&x, &job, 1), 0);
+    struct gpsh_fd_set mine = {.fds = {0}, .count = 1};
+    cr_assert_eq(gpsh_fd_exchange_run(&x, 1, both, NULL, 2, &mine, ignore, NULL, 1),
+                 GPUSHMEM_ERR_TIMEOUT);
+    cr_assert(write(late[1], "l", 1) == 1 && write(right[1], "r", 1) == 1);
+    give(line[0], 1, late[0]);
+    give(line[0], 2, right[0]);
+    const struct gpsh_line_message own = {.word = GPSH_LINE_GIVEN, .a = 2, .b = 1, .c = 1};
+    int none = 0;
+    cr_assert_eq(gpsh_launcher_send(line[0], &own, NULL, 0, &none, 1), 0);
+    int status = gpsh_fd_exchange_run(&x, 1, both, NULL, 2, &mine, keep_letter, &letter, 5000);
+    cr_expect_eq(status, 0, "%s", gpsh_last_error());
+    cr_expect_eq(letter, 'r');
 }

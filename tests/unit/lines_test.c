@@ -197,3 +197,24 @@ Test(lines, share__asked_again__a_new_file)
     close(fds[0]);
     close(fds[1]);
 }
+
+Test(lines, share__a_pe_ends_before_it_asks__the_file_is_not_kept_for_it)
+{
+    ask(0, GPSH_SHARE_HEAP, 3);
+    cr_assert(ge(int, lines.lines[0].files[GPSH_SHARE_HEAP].fd, 0));
+    gpsh_lines_forget(&lines, 1);
+    cr_expect(eq(int, lines.lines[0].files[GPSH_SHARE_HEAP].fd, -1));
+    ask(0, GPSH_SHARE_STATIC, 3); // after its end
+    cr_expect(eq(int, lines.lines[0].files[GPSH_SHARE_STATIC].fd, -1));
+    close(shared(0));
+    close(shared(0));
+}
+
+Test(lines, share__the_answer_says_which_question_it_is_to)
+{
+    tell(0, (struct gpsh_line_message){.word = GPSH_LINE_SHARE, .a = 0, .b = 3, .c = 77}, -1);
+    gpsh_lines_read(&lines, count, NULL);
+    struct gpsh_line_message answer = {.c = -1};
+    cr_assert(eq(long, recv(pe_ends[0], &answer, sizeof(answer), MSG_DONTWAIT), sizeof(answer)));
+    cr_expect(eq(int, answer.c, 77));
+}
