@@ -334,7 +334,7 @@ int gpushmem_pe_accessible(int pe)
         return 0;
     const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     return atomic_load_explicit(&peer->error, memory_order_acquire) == 0 &&
-           (gpsh_heap()->direct[pe] != NULL || peer->data >= 0);
+           (gpsh_direct_base(pe) != NULL || peer->data >= 0);
 }
 
 int gpushmem_addr_accessible(const void *address, int pe)

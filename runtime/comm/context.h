@@ -100,9 +100,8 @@ void gpsh_context_free_places(void);
 // Stores and atomics take different ways to the PE: nothing orders them but completion.
 static inline bool gpsh_mixed_paths(int pe)
 {
-    return gpsh_heap()->direct[pe] != NULL
-               ? !gpsh_net()->cpu_atomics
-               : gpsh_job()->peers[pe].amo != gpsh_job()->peers[pe].data;
+    return gpsh_direct_base(pe) != NULL ? !gpsh_net()->cpu_atomics
+                                        : gpsh_job()->peers[pe].amo != gpsh_job()->peers[pe].data;
 }
 
 #endif

@@ -184,7 +184,7 @@ static uint32_t lacks_of(const int *pes, int n)
 {
     uint32_t lacks = 0;
     for (int rank = 0; rank < n; rank++) {
-        if (!gpsh_heap()->direct[pes[rank]] && pes[rank] != gpsh_job()->my_pe)
+        if (!gpsh_direct_base(pes[rank]) && pes[rank] != gpsh_job()->my_pe)
             lacks |= GPSH_TEAM_WORLD_DIRECT;
         if (!gpsh_device_side_direct(pes[rank]))
             lacks |= GPSH_TEAM_WORLD_KERNELS;
@@ -259,7 +259,7 @@ uint32_t gpsh_teams_reach(void)
                      GPSH_TEAM_KERNELS_MAP_ALONE;
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         uint32_t lacks = 0;
-        if (!gpsh_heap()->direct[pe] && pe != gpsh_job()->my_pe)
+        if (!gpsh_direct_base(pe) && pe != gpsh_job()->my_pe)
             lacks |= GPSH_TEAM_WORLD_DIRECT | GPSH_TEAM_NODE_DIRECT;
         if (!gpsh_device_side_direct(pe))
             lacks |= GPSH_TEAM_WORLD_KERNELS | GPSH_TEAM_NODE_KERNELS;

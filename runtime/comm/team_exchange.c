@@ -604,7 +604,7 @@ int gpsh_team_signal(struct gpsh_team *team, int rank, size_t index, uint64_t va
 {
     struct gpsh_team_words *theirs = team->words[rank];
     // A store of this processor overtakes data that a transport moves, as it does in GPU memory.
-    if (!theirs || !gpsh_heap()->direct[team->pes[rank]])
+    if (!theirs || !gpsh_direct_base(team->pes[rank]))
         return signal_far(team, rank, index, value);
     atomic_store_explicit(counters(team, theirs, team->epoch) + index, value, memory_order_release);
     return 0;

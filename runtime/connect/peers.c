@@ -583,9 +583,20 @@ void gpsh_peers_gone(int pe)
     pthread_mutex_unlock(&wired_lock);
 }
 
-static void tell_transports(int pe, int code)
+// The memory of a lost PE stays mapped, and nobody answers for what is in it: calls that would load
+// and store there go by the checks that refuse them.
+static void close_memory(int pe)
+{
+    pthread_mutex_lock(&wired_lock);
+    if (n_wired)
+        __atomic_store_n(&gpsh_heap()->direct[pe], NULL, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&wired_lock);
+}
+
+static void on_failure(int pe, int code)
 {
     (void)code;
+    close_memory(pe);
     gpsh_peers_gone(pe);
 }
 
@@ -619,7 +630,7 @@ int gpsh_peers_connect(int my_status, const char *collectives, int *mine)
         return status;
     fill_direct();
     set_wired(gpsh_net()->n_transports);
-    gpsh_failure_observe(tell_transports);
+    gpsh_failure_observe(on_failure);
     return 0;
 }
 

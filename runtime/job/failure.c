@@ -51,6 +51,15 @@ static void tell_and_end(const char *sentence)
         gpsh_bootstrap_end_job(gpsh_job()->boot, 1, sentence);
 }
 
+// Whose wait ends finds that calls towards the PE fail.
+static void end_waits(int pe)
+{
+    pthread_mutex_lock(&failure_lock);
+    if (peer_of(pe))
+        atomic_fetch_add(&gpsh_job_state.failures, 1);
+    pthread_mutex_unlock(&failure_lock);
+}
+
 void gpsh_peer_failed(int pe, int code, const char *why)
 {
     int none = 0;
@@ -61,12 +70,12 @@ void gpsh_peer_failed(int pe, int code, const char *why)
         gpsh_peer_because(peer, why);
         atomic_compare_exchange_strong(&peer->error, &none, code);
         atomic_store(&gpsh_job_state.failed_pe, pe);
-        atomic_fetch_add(&gpsh_job_state.failures, 1);
     }
     pthread_mutex_unlock(&failure_lock);
     if (!first)
         return;
     tell_observers(pe, code);
+    end_waits(pe);
     char sentence[GPSH_REASON_BYTES + 64];
     snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
     tell_and_end(sentence);

@@ -29,7 +29,8 @@ struct gpsh_heap {
     // have as well.
     uint64_t user_bytes;
     _Atomic uint64_t bytes; // all of that: grows (api/growth.c); read by gpsh_heap_bytes
-    // [n_pes] host load/store address of the peer's heap, NULL: use its transport
+    // [n_pes] host load/store address of the peer's heap, NULL: use its transport; read by
+    // gpsh_direct_base, as it becomes NULL when the peer is lost
     char **direct;
     uint64_t first_bytes;         // what bytes was at first
     struct gpsh_control *control; // this PE's control region
@@ -78,6 +79,11 @@ static inline bool gpsh_in_user_heap(uint64_t offset, uint64_t bytes)
     return GPSH_LIKELY(first) || gpsh_in_growth(offset, bytes);
 }
 
+static inline char *gpsh_direct_base(int pe)
+{
+    return __atomic_load_n(&gpsh_heap()->direct[pe], __ATOMIC_RELAXED);
+}
+
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
 // argument, no mapping, GPUSHMEM_CHECK=1 or GPUSHMEM_STATS=1): then the slow path finds out
 // which, and goes on or says so.
@@ -88,7 +94,7 @@ static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
         return NULL;
     if (GPSH_UNLIKELY(!gpsh_in_user_heap(offset, bytes)))
         return NULL;
-    char *base = gpsh_heap()->direct[pe];
+    char *base = gpsh_direct_base(pe);
     return GPSH_LIKELY(base != NULL) ? base + offset : NULL;
 }
 

@@ -138,7 +138,7 @@ bool gpsh_place_find(const void *sym, size_t bytes, int pe, struct gpsh_place *p
         offset = segment.offset + (uint64_t)((uintptr_t)sym - (uintptr_t)segment.base);
     }
     // Where the heap goes by a transport, all goes: one path keeps one order.
-    char *base = gpsh_heap()->direct[pe] ? gpsh_heap()->mapped[region][pe] : NULL;
+    char *base = gpsh_direct_base(pe) ? gpsh_heap()->mapped[region][pe] : NULL;
     *place = (struct gpsh_place){
         .offset = offset, .direct = base ? base + offset : NULL, .region = region};
     return true;
