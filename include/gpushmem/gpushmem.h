@@ -51,8 +51,9 @@
 // Contexts   Each function gpushmem_X of the RMA, atomic, fence and quiet families also exists as
 //            gpushmem_ctx_X(gpushmem_ctx_t ctx, same arguments...); without it the default context
 //            is used. GPUSHMEM_CTX_INVALID is GPUSHMEM_ERR_INVALID, but for fence, quiet and
-//            destroy, which then do nothing. A variable that was never filled in is not noticed,
-//            and ends the program: initialise it with GPUSHMEM_CTX_INVALID.
+//            destroy, which then do nothing. A variable that was never filled in is refused
+//            with GPUSHMEM_CHECK=1, and else ends the program: initialise it with
+//            GPUSHMEM_CTX_INVALID.
 //            Type-generic names take the context as a further first argument, as in OpenSHMEM:
 //            gpushmem_put(ctx, dest, source, nelems, pe).
 #ifndef GPUSHMEM_GPUSHMEM_H
@@ -191,9 +192,9 @@ GPUSHMEM_API int gpushmem_addr_accessible(const void *address, int pe);
 
 // The address at which this process can load and store `sym` of `pe`: with the processor, or, where
 // the heap is GPU memory, in kernels and copies of its GPU. NULL if that PE's heap is not mapped
-// here (another node, for example), which is no failure; also NULL for a bad argument, and then the
-// last error is set. fence orders the processor's stores through the address and quiet completes
-// them, as with puts.
+// here (another node, for example), or that PE has failed, which is no failure of the call; also
+// NULL for a bad argument, and then the last error is set. fence orders the processor's stores
+// through the address and quiet completes them, as with puts.
 GPUSHMEM_API void *gpushmem_ptr(const void *sym, int pe);
 
 // How this PE reaches another one, as decided at init. Local.

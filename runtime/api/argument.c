@@ -17,12 +17,41 @@ int gpsh_check_ready(const char *function)
     return gpsh_check_initialised(function + strlen("gpushmem_"));
 }
 
+// The rank that a call of this thread named last and that there is not.
+static _Thread_local struct {
+    int rank, ranks;      // it, and those of the team; -1: the context was destroyed
+    const void *stranger; // not NULL: what was passed for a context
+} no_rank;
+
+int gpsh_no_rank(const struct gpsh_context *ctx, int rank)
+{
+    no_rank.rank = rank;
+    no_rank.stranger = gpsh_contexts_lack(ctx) ? ctx : NULL;
+    if (!no_rank.stranger)
+        no_rank.ranks = gpsh_context_is_destroyed(ctx) ? -1 : ctx->team_n;
+    return GPSH_NO_RANK;
+}
+
 static int fail_destroyed(const char *function)
 {
     return gpsh_fail(GPUSHMEM_ERR_INVALID,
                      "%s: the context was destroyed; create one with gpushmem_ctx_create, or use "
                      "GPUSHMEM_CTX_DEFAULT",
                      function);
+}
+
+static int fail_stranger(const char *function, const void *ctx)
+{
+    return gpsh_fail(GPUSHMEM_ERR_INVALID,
+                     "%s: %p is no context of this PE; pass one of gpushmem_ctx_create, or "
+                     "GPUSHMEM_CTX_DEFAULT",
+                     function, ctx);
+}
+
+int gpsh_check_no_stranger(const char *function, const struct gpsh_context *ctx)
+{
+    bool looks = GPSH_UNLIKELY(gpsh_settings()->check);
+    return looks && gpsh_contexts_lack(ctx) ? fail_stranger(function, ctx) : 0;
 }
 
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out)
@@ -33,7 +62,8 @@ int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_con
                          "gpushmem_ctx_create, or use GPUSHMEM_CTX_DEFAULT",
                          function);
     *out = gpsh_context_of(ctx);
-    return GPSH_UNLIKELY(gpsh_context_is_destroyed(*out)) ? fail_destroyed(function) : 0;
+    int status = gpsh_check_no_stranger(function, *out);
+    return status == 0 && gpsh_context_is_destroyed(*out) ? fail_destroyed(function) : status;
 }
 
 int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out)
@@ -58,13 +88,14 @@ int gpsh_check_pe_number(const char *function, int pe)
     int status = gpsh_check_ready(function);
     if (status < 0 || (pe >= 0 && pe < gpsh_job()->n_pes))
         return status;
-    struct gpsh_no_rank no = gpsh_context_last_no_rank();
-    if (pe == GPSH_NO_RANK && no.ranks < 0)
+    if (pe == GPSH_NO_RANK && no_rank.stranger)
+        return fail_stranger(function, no_rank.stranger);
+    if (pe == GPSH_NO_RANK && no_rank.ranks < 0)
         return fail_destroyed(function);
-    if (pe == GPSH_NO_RANK && no.ranks > 0)
+    if (pe == GPSH_NO_RANK && no_rank.ranks > 0)
         return gpsh_fail(GPUSHMEM_ERR_PE,
                          "%s: the team of the context has no rank %d; ranks are 0 to %d", function,
-                         no.rank, no.ranks - 1);
+                         no_rank.rank, no_rank.ranks - 1);
     return gpsh_fail(GPUSHMEM_ERR_PE, "%s: there is no PE %d; PEs are 0 to %d", function, pe,
                      gpsh_job()->n_pes - 1);
 }
@@ -121,7 +152,7 @@ int gpsh_check_remote(const char *function, const void *sym, size_t bytes, int p
     status = gpsh_check_heap(function, sym, bytes);
     if (status < 0)
         return status;
-    if (gpsh_heap()->direct[pe] == NULL && gpsh_job()->peers[pe].data < 0)
+    if (gpsh_direct_base(pe) == NULL && gpsh_job()->peers[pe].data < 0)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s: no transport reaches PE %d: %s", function,
                          pe, gpsh_job()->peers[pe].reason);
     return 0;

@@ -4,7 +4,9 @@
 #ifndef GPSH_ARGUMENT_H
 #define GPSH_ARGUMENT_H
 
-#include "comm/context.h"
+#include <limits.h>
+
+#include "comm/contexts.h"
 #include "comm/team.h"
 #include "core/cpu.h"
 #include "gpushmem/gpushmem.h"
@@ -16,12 +18,34 @@ static inline size_t gpsh_bytes(size_t nelems, size_t size)
     return GPSH_UNLIKELY(__builtin_mul_overflow(nelems, size, &bytes)) ? SIZE_MAX : bytes;
 }
 
+// No PE has this number: it stands for a rank that the team of a context has not got.
+#define GPSH_NO_RANK INT_MIN
+int gpsh_no_rank(const struct gpsh_context *ctx, int rank); // returns GPSH_NO_RANK
+
+// The PE that `pe` means in a call on `ctx`; GPSH_NO_RANK if its team has no such rank, or it is
+// no context: gpsh_check_pe_number says which.
+static inline int gpsh_rank_pe(gpushmem_ctx_t ctx, int pe)
+{
+    if (ctx == GPUSHMEM_CTX_DEFAULT || ctx == GPUSHMEM_CTX_INVALID)
+        return pe;
+    const struct gpsh_context *context = gpsh_context_of(ctx);
+    if (GPSH_UNLIKELY(gpsh_heap()->quick_pes == 0) && gpsh_contexts_lack(context))
+        return gpsh_no_rank(context, pe);
+    if (GPSH_LIKELY(context->team_pes == NULL))
+        return pe;
+    if (GPSH_LIKELY((unsigned)pe < (unsigned)context->team_n))
+        return context->team_pes[pe];
+    return gpsh_no_rank(context, pe);
+}
+
 // All functions below take the full name of the public function.
 // Each returns 0, or a negative status with a sentence that names `function` and the offending
 // value. The library is initialised.
 int gpsh_check_ready(const char *function);
 // Finds the context that a handle stands for.
 int gpsh_check_context(const char *function, gpushmem_ctx_t ctx, struct gpsh_context **out);
+// With GPUSHMEM_CHECK=1: it is a context of this PE, or one that was destroyed.
+int gpsh_check_no_stranger(const char *function, const struct gpsh_context *ctx);
 // Finds the team that a handle stands for.
 int gpsh_check_team(const char *function, gpushmem_team_t handle, struct gpsh_team **out);
 // The PE exists.

@@ -4,7 +4,7 @@
 #ifndef GPSH_FAMILY_H
 #define GPSH_FAMILY_H
 
-#include "comm/context.h"
+#include "api/argument.h"
 #include "gpushmem/gpushmem.h"
 #include "gpushmem/impl/signatures.h"
 
@@ -20,7 +20,7 @@
     }                                                                                              \
     RETURN gpushmem_ctx_##NAME(gpushmem_ctx_t ctx, GPSH_LIST PARAMETERS)                           \
     {                                                                                              \
-        pe = gpsh_context_pe(ctx, pe);                                                             \
+        pe = gpsh_rank_pe(ctx, pe);                                                                \
         return EXPRESSION;                                                                         \
     }
 

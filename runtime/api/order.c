@@ -14,7 +14,10 @@
 static int begin(const char *function, gpushmem_ctx_t handle, struct gpsh_context **out)
 {
     *out = handle == GPUSHMEM_CTX_INVALID ? NULL : gpsh_context_of(handle);
-    return GPSH_LIKELY(gpsh_job()->n_pes != 0) ? 0 : gpsh_check_ready(function);
+    if (GPSH_LIKELY(gpsh_heap()->quick_pes != 0))
+        return 0;
+    int status = gpsh_check_ready(function);
+    return status == 0 && *out != NULL ? gpsh_check_no_stranger(function, *out) : status;
 }
 
 static inline int fence(const char *function, gpushmem_ctx_t handle)
@@ -62,12 +65,12 @@ static int pe_quiet(const char *function, gpushmem_ctx_t handle, const int *pes,
     if (n != 0 && pes == NULL)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: the list of %zu PEs is NULL", function, n);
     for (size_t i = 0; i < n; ++i) {
-        int pe = gpsh_context_pe(handle, pes[i]);
+        int pe = gpsh_rank_pe(handle, pes[i]);
         if (pe < 0 || pe >= gpsh_job()->n_pes)
             return gpsh_check_pe(function, pe);
     }
     for (size_t i = 0; i < n; ++i) {
-        int quieted = gpsh_context_quiet(ctx, gpsh_context_pe(handle, pes[i]));
+        int quieted = gpsh_context_quiet(ctx, gpsh_rank_pe(handle, pes[i]));
         if (status == 0)
             status = quieted;
     }
@@ -93,7 +96,7 @@ int gpushmem_pe_fence(int pe)
 
 int gpushmem_ctx_pe_fence(gpushmem_ctx_t ctx, int pe)
 {
-    return pe_fence(__func__, ctx, gpsh_context_pe(ctx, pe));
+    return pe_fence(__func__, ctx, gpsh_rank_pe(ctx, pe));
 }
 
 int gpushmem_quiet(void)

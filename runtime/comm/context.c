@@ -36,19 +36,6 @@ static struct {
     struct place *left; // by waits that were given up
 } places = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local struct gpsh_no_rank no_rank;
-
-int gpsh_context_no_rank(const struct gpsh_context *ctx, int rank)
-{
-    no_rank = (struct gpsh_no_rank){rank, gpsh_context_is_destroyed(ctx) ? -1 : ctx->team_n};
-    return GPSH_NO_RANK;
-}
-
-struct gpsh_no_rank gpsh_context_last_no_rank(void)
-{
-    return no_rank;
-}
-
 static void lock(struct gpsh_context *owner)
 {
     if (owner->locked)

@@ -4,7 +4,6 @@
 #ifndef GPSH_CONTEXT_H
 #define GPSH_CONTEXT_H
 
-#include <limits.h>
 #include <pthread.h>
 
 #include "connect/net.h"
@@ -43,32 +42,10 @@ static inline struct gpsh_context *gpsh_context_of(gpushmem_ctx_t ctx)
     return ctx == GPUSHMEM_CTX_DEFAULT ? &gpsh_default_context : (struct gpsh_context *)(void *)ctx;
 }
 
-// Its number of ranks is 0, so that gpsh_context_pe finds none.
+// Its number of ranks is 0, so that there is no such rank.
 static inline bool gpsh_context_is_destroyed(const struct gpsh_context *ctx)
 {
     return ctx->team_pes != NULL && ctx->team_n == 0;
-}
-
-// No PE has this number: it stands for a rank that the team of a context has not got.
-#define GPSH_NO_RANK INT_MIN
-struct gpsh_no_rank {
-    int rank;  // that was asked for
-    int ranks; // of the team; -1: the context was destroyed
-};
-int gpsh_context_no_rank(const struct gpsh_context *ctx, int rank); // returns GPSH_NO_RANK
-struct gpsh_no_rank gpsh_context_last_no_rank(void);                // of the calling thread
-
-// The PE that `pe` means in a call on `ctx`; GPSH_NO_RANK if its team has no such rank.
-static inline int gpsh_context_pe(gpushmem_ctx_t ctx, int pe)
-{
-    if (ctx == GPUSHMEM_CTX_DEFAULT || ctx == GPUSHMEM_CTX_INVALID)
-        return pe;
-    const struct gpsh_context *context = gpsh_context_of(ctx);
-    if (GPSH_LIKELY(context->team_pes == NULL))
-        return pe;
-    if (GPSH_LIKELY((unsigned)pe < (unsigned)context->team_n))
-        return context->team_pes[pe];
-    return gpsh_context_no_rank(context, pe);
 }
 
 enum gpsh_wait {

@@ -204,15 +204,33 @@ int gpsh_contexts_create(long options, struct gpsh_context **out)
     return 0;
 }
 
-// Compares addresses alone: what was destroyed is not looked at.
-static bool is_created(const struct gpsh_context *ctx)
+// Compares addresses alone: what was destroyed is not looked at. With the lock.
+static bool is_among_created(const struct gpsh_context *ctx)
 {
-    pthread_mutex_lock(&contexts.lock);
     const struct gpsh_context *found = contexts.created;
     while (found != NULL && found != ctx)
         found = found->next;
-    pthread_mutex_unlock(&contexts.lock);
     return found != NULL;
+}
+
+static bool is_created(const struct gpsh_context *ctx)
+{
+    pthread_mutex_lock(&contexts.lock);
+    bool created = is_among_created(ctx);
+    pthread_mutex_unlock(&contexts.lock);
+    return created;
+}
+
+bool gpsh_contexts_lack(const struct gpsh_context *ctx)
+{
+    if (ctx == &gpsh_default_context || (gpsh_job()->n_pes != 0 && !gpsh_settings()->check))
+        return false;
+    pthread_mutex_lock(&contexts.lock);
+    bool known = is_among_created(ctx);
+    for (int i = 0; i < REMEMBERED && !known; ++i)
+        known = contexts.gone[i] == ctx;
+    pthread_mutex_unlock(&contexts.lock);
+    return !known;
 }
 
 static void remove_created(struct gpsh_context *ctx)

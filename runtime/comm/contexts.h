@@ -18,6 +18,10 @@ int gpsh_contexts_create(long options, struct gpsh_context **out);
 // is no such context.
 int gpsh_contexts_destroy(struct gpsh_context *ctx);
 
+// With GPUSHMEM_CHECK=1, or out of a job: neither a context of this PE, nor one that was destroyed.
+// Reads nothing of it.
+bool gpsh_contexts_lack(const struct gpsh_context *ctx);
+
 // As what kernels use it, from the first call on: gives its queues to the device, if it has any,
 // and posts through those of the default context from then on.
 int gpsh_contexts_device(struct gpsh_context *ctx, struct gpushmem_dev_ctx *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // With GPUSHMEM_CHECK=1 host calls that name memory outside of an allocated block are refused by
-// name, until there is a block again; and who reads a freed one through a pointer sees that.
+// name, until there is a block again; and who reads a freed one through a pointer sees that. So are
+// handles of contexts that are none.
 #include <pthread.h>
 
 #include "../check.h"
@@ -166,6 +167,60 @@ static void test_others(void)
     free(buffer);
 }
 
+// One that was never filled in, whatever it holds: no memory at all, or some of the program's.
+static void refused_context(gpushmem_ctx_t ctx, long *x)
+{
+    long here = 0;
+    long options;
+    gpushmem_team_t team;
+    int pes[] = {next};
+#define STRANGE(function, arguments)                                                               \
+    gpushmem_clear_error();                                                                        \
+    (void)gpushmem_ctx_##function arguments;                                                       \
+    CHECK_THAT(gpushmem_last_error_code() == GPUSHMEM_ERR_INVALID &&                               \
+                   strstr(gpushmem_last_error(), "gpushmem_ctx_" #function ": ") &&                \
+                   strstr(gpushmem_last_error(), "is no context of this PE"),                      \
+               #function ": %s", gpushmem_last_error())
+    STRANGE(putmem, (ctx, x, &here, 8, next));
+    STRANGE(getmem_nbi, (ctx, &here, x, 8, next));
+    STRANGE(long_p, (ctx, x, 1, next));
+    STRANGE(long_g, (ctx, x, next));
+    STRANGE(long_iput, (ctx, x, &here, 1, 1, 1, next));
+    STRANGE(uint64_atomic_add, (ctx, (uint64_t *)x, 1, next));
+    STRANGE(putmem_signal, (ctx, x, &here, 8, (uint64_t *)x, 1, GPUSHMEM_SIGNAL_SET, next));
+    STRANGE(quiet, (ctx));
+    STRANGE(fence, (ctx));
+    STRANGE(pe_quiet, (ctx, pes, 1));
+    STRANGE(pe_fence, (ctx, next));
+    STRANGE(get_team, (ctx, &team));
+    STRANGE(get_options, (ctx, &options));
+    CHECK(gpushmem_ctx_destroy(ctx) == GPUSHMEM_ERR_INVALID);
+}
+
+static void test_contexts(void)
+{
+    long *x = gpushmem_calloc(2, sizeof *x);
+    char words[512];
+    gpushmem_ctx_t ctx, gone;
+    memset(words, 0x41, sizeof words);
+    CHECK_OK(gpushmem_ctx_create(0, &gone));
+    CHECK_OK(gpushmem_ctx_create(0, &ctx));
+    CHECK_OK(gpushmem_ctx_destroy(gone));
+    refused_context((gpushmem_ctx_t)(uintptr_t)0xdeadbeef, x);
+    refused_context((gpushmem_ctx_t)(void *)words, x);
+    CHECK(gpushmem_ctx_long_p(gone, x, 1, next) == GPUSHMEM_ERR_INVALID &&
+          strstr(gpushmem_last_error(), "was destroyed"));
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(x[0] == 0);
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK_OK(gpushmem_ctx_long_p(ctx, x, 1, next));
+    CHECK_OK(gpushmem_ctx_quiet(ctx));
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(x[0] == 1);
+    CHECK_OK(gpushmem_ctx_destroy(ctx));
+    CHECK_OK(gpushmem_free(x));
+}
+
 static void test_growth(void)
 {
     enum { LARGE = 16 << 20 };
@@ -209,6 +264,7 @@ int main(void)
     test_ends();
     test_blocks();
     test_others();
+    test_contexts();
     test_growth();
     test_threads();
     CHECK_OK(gpushmem_finalize());
