@@ -104,7 +104,7 @@ char *gpsh_program_find(const char *program, const char *directory, int *exit_st
 
 bool gpsh_child_failed(const struct gpsh_child *c)
 {
-    return !c->running && (c->how != CLD_EXITED || c->status != 0);
+    return !c->running && (c->how != CLD_EXITED || (c->status != 0 && c->status != c->result));
 }
 
 void gpsh_child_signal(const struct gpsh_child *c, int signal)

@@ -18,6 +18,7 @@ struct gpsh_child {
     int stopped_by;     // the signal that stopped it, as the keeper has reported; 0: none, or said
     int how;            // CLD_EXITED, CLD_KILLED, CLD_DUMPED
     int status;         // exit code or signal
+    int result;         // the exit code that is no failure, as the PE has said
 };
 
 // Drops the variables of this process whose names begin with one of the prefixes; NULL ends these.

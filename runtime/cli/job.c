@@ -173,7 +173,11 @@ void gpsh_job_on_child_ends(struct gpsh_job *j)
         if (gpsh_child_failed(c)) {
             if (worst < 0 || (c->how != CLD_EXITED && j->pes[worst].how == CLD_EXITED))
                 worst = pe;
-        } else if (is_joined(j, pe) && j->warn_at_s == 0) {
+            continue;
+        }
+        if (j->exit_status == 0 && !j->ending)
+            j->exit_status = c->status;
+        if (is_joined(j, pe) && j->warn_at_s == 0) {
             j->left = pe;
             j->warn_at_s = clock_s() + left_alone_s;
         }

@@ -165,6 +165,8 @@ static void on_line(int pe, const struct gpsh_line_message *message, const char 
         gpsh_job_on_call(&l->job);
     else if (message->word == GPSH_LINE_ABORT)
         gpsh_job_on_abort(&l->job, pe, message->a, text);
+    else if (message->word == GPSH_LINE_RESULT)
+        l->job.pes[pe].result = message->a;
     if (l->log.n == GPSH_LOG_MERGE_MOST)
         log_print(l);
 }

@@ -18,6 +18,8 @@ enum gpsh_line_word {
     GPSH_LINE_LOG,    // the text is a line for standard error, without PE and newline
     GPSH_LINE_CALL,   // this PE has waited for long: look what all PEs wait for
     GPSH_LINE_ABORT,  // end the job with exit status a; the text says why
+    GPSH_LINE_RESULT, // this PE will exit with status a, about which it has said all, and which is
+                      // no failure of the job
     GPSH_LINE_GIVE,   // descriptors for the PEs of this node, in round a of that
     GPSH_LINE_TAKE,   // wants those of round a, of c PEs of this node, b being the first; c 0: has
                       // all

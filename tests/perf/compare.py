@@ -308,6 +308,20 @@ class Live(Case):
         self.assertNotIn("GPUSHMEM_HOST_HEAP_SIZE", written["settings"])  # perf's own doing
         self.assertIn("Verdict: ", done.stderr)
 
+    def test_the_verdict_is_the_last_word(self):
+        arguments = ("put-lat", "--issuer", "host", "--sizes", "8", "-r", "9", "-d", "H", "H")
+        done = self.perf(*arguments, "--json", "then.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("then.json"), encoding="utf-8") as file:
+            then = json.load(file)
+        for one in then["rows"]:
+            for key in ("us_p50", "us_low", "us_high"):
+                one[key] /= 1000
+        done = self.perf(*arguments, "--compare", self.file("quick.json", then))
+        self.assertIn(done.returncode, (3, 4))
+        self.assertEqual(done.stderr, "")
+        self.assertIn("Verdict: ", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -9,12 +9,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/core/launcher.h"
+
 enum { EXIT_NOT_FOUND = 127, LAUNCHER_WORDS = 7 };
 
 // PMIx servers, and `gpushmem run`, set these for every process they start.
 bool perf_is_launched(void)
 {
     return getenv("PMIX_RANK") || getenv("GPUSHMEM_RUN_PE");
+}
+
+void perf_tell_result(int exit_status)
+{
+    int segment, line;
+    const struct gpsh_line_message result = {.word = GPSH_LINE_RESULT, .a = exit_status};
+    if (exit_status && gpsh_launcher_find(&segment, &line) == GPSH_LAUNCHED)
+        (void)gpsh_launcher_send(line, &result, NULL, 0, NULL, 0);
 }
 
 static bool find_launcher(const char *self, char *path, size_t bytes)

@@ -42,7 +42,7 @@ const struct perf_test perf_tests[] = {
 static const struct perf_test *find(const char *name)
 {
     const struct perf_test *test = perf_tests;
-    while (strcmp(test->name, name))
+    while (strcmp(test->name, name) != 0)
         test++;
     return test;
 }
@@ -186,6 +186,7 @@ static int measure(const struct perf_options *options, const struct perf_about *
     if (run_all(options, &report))
         gpushmem_global_exit(fail("the benchmark"));
     int exit_status = first ? finish(options, &report, about) : 0;
+    perf_tell_result(exit_status);
     perf_report_clear(&report);
     return exit_status;
 }
