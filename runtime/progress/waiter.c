@@ -27,7 +27,8 @@ enum {
     // work
     PATIENCE_BELL = 32,
     PATIENCE_NAP = 512,
-    // PEs of a job in which all find within 50 ms what no bell tells of
+    // PEs of a node which all find within 50 ms what no bell tells of. They take 5 % of a processor
+    // for that, as 400 do that look every 160 ms; every 20 ms these would take 28 %.
     FEW_PES = 64,
     DOZE_AFTER_NS = 4000000,
     DOZE_PART = 64, // of the time a wait has lasted
@@ -98,7 +99,7 @@ static void doze(struct gpsh_waiter *waiter)
 static void sleep_by_bell(struct gpsh_waiter *waiter)
 {
     unsigned sleeps = (waiter->spins - PATIENCE_BELL) / 2;
-    bool soon = gpsh_job()->n_pes <= FEW_PES || gpsh_settings()->wait_timeout_ms > 0 ||
+    bool soon = gpsh_job()->boot->node_n_pes <= FEW_PES || gpsh_settings()->wait_timeout_ms > 0 ||
                 atomic_load_explicit(&program, memory_order_relaxed);
     if (waiter->listens)
         gpsh_bell_sleep(waiter->bell, waiter->heard, gpsh_bell_sleep_ms(sleeps, soon));
