@@ -19,6 +19,7 @@ enum {
     // opcodes of completions: the upper half of a CQE's last byte
     GPSH_NIC_CQE_ERROR = 13,
     GPSH_NIC_CQE_INVALID = 15,
+    GPSH_NIC_LOOKS_NS = 10000,
     GPSH_NIC_RETRIES_OVER = 0x15, // syndromes: the peer does not answer, or is never ready
     GPSH_NIC_NOT_READY = 0x16,
 };
@@ -123,55 +124,95 @@ GPSH_DEV bool gpsh_dev_nic_is_there(uint64_t last)
     return last >> 60 != GPSH_NIC_CQE_INVALID;
 }
 
-// *done moves on; false: the queue has failed.
-GPSH_DEV bool gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint32_t number, uint64_t last,
-                                   uint64_t *done)
+// The position of the WQE that it is of: the lower 16 bits are there, no queue is longer.
+GPSH_DEV uint64_t gpsh_dev_nic_position_of(uint64_t last, uint64_t done)
 {
-    // the lower 16 bits of its WQE's position: no queue is that long
     const uint16_t counter = (uint16_t)(gpsh_dev_big32((uint32_t)(last >> 32)) >> 16);
-    const uint64_t position = *done + (uint16_t)(counter - (uint16_t)*done);
-    if (last >> 60 != GPSH_NIC_CQE_ERROR) {
-        *done = position + 1;
-        return true;
-    }
-    *done = position;             // those before it are complete, whether they asked for it or not
-    gpsh_dev_fence_acquire_sys(); // the other words of the completion
-    const uint64_t why = gpsh_dev_load64_value_sys(gpsh_dev_nic_cqe(q, number) + 48);
-    gpsh_dev_nic_take_error(q, position, (uint32_t)(why >> 48), (uint32_t)last & 0xff);
-    return false;
+    return done + (uint16_t)(counter - (uint16_t)done);
 }
 
-// Consumes completions if those below `least` are not all there, until those below `end` are: as
-// far as the NIC is, unless another thread is at it. Nobody claims the queue before there is
-// something to consume. Returns how far it is.
-GPSH_DEV uint64_t gpsh_dev_nic_poll(struct gpushmem_nic_queue *q, uint64_t least, uint64_t end)
+// How far a queue's completions go: all before number `next` are of WQEs below `done`.
+struct gpsh_dev_nic_reach {
+    uint64_t done;
+    uint32_t next;
+    uint64_t last; // of the completion at which it ended: it is of a failure, or not there, or good
+};
+
+// From there on, until those below `end` are complete. The NIC writes completions in order, and
+// those of failures come last: so a good one stands for all before it, and steps double.
+GPSH_DEV struct gpsh_dev_nic_reach gpsh_dev_nic_look(const struct gpushmem_nic_queue *q,
+                                                     uint64_t done, uint32_t first, uint64_t end)
 {
-    const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
-                   failed = gpsh_dev_load64_relaxed_gpu(&q->failed);
-    uint64_t done = gpsh_dev_load64_relaxed_gpu(&q->done);
-    if (done >= least || failed || polled & GPUSHMEM_NIC_POLLING)
-        return done;
-    uint32_t next = (uint32_t)polled;
-    uint64_t last = gpsh_dev_nic_completion(q, next);
-    if (!gpsh_dev_nic_is_there(last) ||
-        gpsh_dev_cas64_relaxed_gpu(&q->polled, polled, polled | GPUSHMEM_NIC_POLLING) != polled)
-        return done;
-    done = gpushmem_nic_polled_done(polled, done);
-    while (gpsh_dev_nic_is_there(last) && gpsh_dev_nic_consume(q, next, last, &done)) {
-        next++;
-        last = done < end ? gpsh_dev_nic_completion(q, next) : GPSH_NIC_NO_CQE;
+    struct gpsh_dev_nic_reach at = {done, first, GPSH_NIC_NO_CQE};
+    for (uint32_t step = 1; step && at.done < end;) {
+        at.last = gpsh_dev_nic_completion(q, at.next + step - 1);
+        if (at.last >> 60 >= GPSH_NIC_CQE_ERROR) {
+            step /= 2;
+        } else {
+            const uint32_t left = first + (1u << q->cqes_log2) - (at.next += step);
+            at.done = gpsh_dev_nic_position_of(at.last, at.done) + 1;
+            step = 2 * step < left ? 2 * step : left;
+        }
     }
-    gpsh_dev_fence_acquire_sys(); // the completions, before who hears of them
-    if ((next ^ (uint32_t)polled) >> q->record_log2) {
-        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32(next & 0xffffff));
-        gpsh_dev_fence_gpu(); // before that of the next thread that polls
-    }
-    gpsh_dev_max64_relaxed_gpu(&q->done, done);
-    gpsh_dev_store64_relaxed_gpu(&q->polled, gpushmem_nic_polled(done, next));
-    return done;
+    return at;
 }
 
-// Polls until the WQEs below `least` are complete. Not 0: one below `end` will never be, or the
+// Completion number at.next is of a failure: those before its WQE are complete, whether they asked
+// for it or not. Nobody consumes completions any more.
+GPSH_DEV_CALL void gpsh_dev_nic_fail_at(struct gpushmem_nic_queue *q,
+                                        const struct gpsh_dev_nic_reach at)
+{
+    const uint64_t position = gpsh_dev_nic_position_of(at.last, at.done),
+                   why = gpsh_dev_load64_value_sys(gpsh_dev_nic_cqe(q, at.next) + 48);
+    gpsh_dev_max64_relaxed_gpu(&q->done, position);
+    gpsh_dev_nic_take_error(q, position, (uint32_t)(why >> 48), (uint32_t)at.last & 0xff);
+}
+
+// Consumes the completions that are there. Several threads may be at it: what they have found
+// counts if nobody has consumed anything since they read `polled`. The record must not go back, so
+// while one thread writes it, the others consume nothing.
+GPSH_DEV void gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t polled, uint64_t done,
+                                   uint64_t end)
+{
+    if (polled & GPUSHMEM_NIC_POLLING)
+        return;
+    const struct gpsh_dev_nic_reach at =
+        gpsh_dev_nic_look(q, gpushmem_nic_polled_done(polled, done), (uint32_t)polled, end);
+    const bool fails = at.last >> 60 == GPSH_NIC_CQE_ERROR,
+               records = (at.next ^ (uint32_t)polled) >> q->record_log2;
+    if (at.next == (uint32_t)polled && !fails)
+        return;
+    gpsh_dev_fence_acquire_sys(); // the completions, before who hears of them
+    const uint64_t now = gpushmem_nic_polled(at.done, at.next);
+    if (gpsh_dev_cas64_relaxed_gpu(&q->polled, polled,
+                                   fails || records ? now | GPUSHMEM_NIC_POLLING : now) != polled)
+        return;
+    gpsh_dev_max64_relaxed_gpu(&q->done, at.done);
+    if (fails)
+        return gpsh_dev_nic_fail_at(q, at);
+    if (records) {
+        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32(at.next & 0xffffff));
+        gpsh_dev_fence_gpu(); // before that of the next thread that writes it
+        gpsh_dev_store64_relaxed_gpu(&q->polled, now);
+    }
+}
+
+// Whether this thread is the one that looks for completions: of all that wait, one at a time does,
+// for they may be across PCIe. Nobody depends on it: another one takes over when its time is over,
+// whatever it does. *mine: until when it is this thread, if it ever was. `looked`: the queue's.
+GPSH_DEV bool gpsh_dev_nic_looks(struct gpushmem_nic_queue *q, uint64_t looked, uint64_t *mine)
+{
+    if (*mine && looked == *mine)
+        return true;
+    const uint64_t now = gpsh_dev_now_ns();
+    if ((int64_t)(looked - now) > 0 ||
+        gpsh_dev_cas64_relaxed_gpu(&q->looked, looked, now + GPSH_NIC_LOOKS_NS) != looked)
+        return false;
+    *mine = now + GPSH_NIC_LOOKS_NS;
+    return true;
+}
+
+// Waits until the WQEs below `least` are complete. Not 0: one below `end` will never be, or the
 // wait is over, and why. What a wait in the midst of a post keeps in registers every kernel that
 // posts needs, so this is one function, and looks up when it is over only now and then.
 GPSH_DEV_CALL int gpsh_dev_nic_await_done(const struct gpushmem_dev &dev,
@@ -179,13 +220,26 @@ GPSH_DEV_CALL int gpsh_dev_nic_await_done(const struct gpushmem_dev &dev,
                                           uint64_t end)
 {
     struct gpsh_dev_lean_wait wait = {};
-    while (gpsh_dev_nic_poll(q, least, end) < least) {
-        if (gpsh_dev_nic_has_failed(q, end))
-            return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
-        if (int status = gpsh_dev_lean_spin(dev, &wait))
-            return status;
+    uint64_t mine = 0;
+    int status = 0;
+    while (!status) {
+        // side by side
+        const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
+                       looked = gpsh_dev_load64_relaxed_gpu(&q->looked),
+                       failed = gpsh_dev_load64_relaxed_gpu(&q->failed),
+                       done = gpsh_dev_load64_relaxed_gpu(&q->done);
+        if (done >= least)
+            break;
+        if (~failed < end)
+            status = (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+        else if (gpsh_dev_nic_looks(q, looked, &mine))
+            gpsh_dev_nic_consume(q, polled, done, end);
+        if (!status)
+            status = gpsh_dev_lean_spin(dev, &wait);
     }
-    return 0;
+    if (mine)
+        gpsh_dev_store64_relaxed_gpu(&q->looked, 0); // the next one need not wait
+    return status;
 }
 
 // Until the WQEs below `end` are complete. What they fetched is visible then. 0, or why not: that

@@ -4,6 +4,7 @@
 // threads and the software HCA, whose queues the host may look into.
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -154,6 +155,34 @@ __global__ void flood(shared *s, int rounds, int pe)
     }
 }
 
+// Each waits for all that it and others have under way.
+__global__ void put_and_quiet(shared *s, int rounds, int first, int pe)
+{
+    unsigned me = (unsigned)first + blockIdx.x * blockDim.x + threadIdx.x;
+    for (int i = 1; i <= rounds; i++) {
+        gpushmem_dev_uint64_p(&s->to[me], (uint64_t)i, pe);
+        gpushmem_dev_quiet();
+        s->from[me] = gpushmem_dev_uint64_g(&s->to[me], pe);
+        if (s->from[me] != (uint64_t)i)
+            gpushmem_dev_uint64_atomic_inc(&s->other, gpushmem_dev_my_pe());
+    }
+}
+
+// A thread that looks for completions, and sleeps from when it has read how far the queue is until
+// others have consumed them.
+__global__ void late_look(shared *s, int pe, int *wrong)
+{
+    gpushmem_nic_queue *q = &gpushmem_nic_queues(gpsh_dev_implicit.nic)[pe];
+    const uint64_t polled = q->polled, done = q->done;
+    for (int i = 0; i < 5; i++)
+        gpushmem_dev_uint64_p(&s->word, 1, pe);
+    gpushmem_dev_quiet();
+    const uint64_t now = q->polled;
+    *wrong += now == polled || q->done != q->head;
+    gpsh_dev_nic_consume(q, polled, done, q->head);
+    *wrong += q->polled != now || q->done != q->head;
+}
+
 // One of many requests fails: no thread hangs, and the host says what the proxy would have said.
 static int fail(shared *s, int pe, const char *wanted)
 {
@@ -213,6 +242,54 @@ static void check_context(shared *s, int right)
     CHECK_OK(gpushmem_barrier_all());
 }
 
+static void launch_put_and_quiet(gpushmem_stream_t stream, shared *s, int rounds, int first, int pe)
+{
+    CHECK_OK(GPUSHMEM_LAUNCH(put_and_quiet, BLOCKS, THREADS, stream, s, rounds, first, pe));
+}
+
+// Two kernels that wait at the same time, for the same queue. `meddle`: done now and then
+// meanwhile.
+static void check_two_kernels(shared *s, int rounds, int pe, void (*meddle)(gpushmem_nic_queue *q))
+{
+    const int n = BLOCKS * THREADS;
+    gpushmem_stream_t streams[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(gpushmem_stream_create(&streams[i]));
+        launch_put_and_quiet(streams[i], s, rounds, i * n, pe);
+    }
+    for (int i = 0; meddle && i < 50; i++) {
+        meddle(queue_to(pe));
+        usleep(200);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(gpushmem_launch_wait(streams[i]));
+        CHECK_OK(gpushmem_stream_destroy(streams[i]));
+    }
+    CHECK(s->other == 0);
+    for (int i = 0; i < 2 * n; i++)
+        CHECK(s->from[i] == (uint64_t)rounds);
+}
+
+// Somebody has said that it looks for completions, and is gone.
+static void claim_and_go(gpushmem_nic_queue *q)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now); // the clock of CPU threads in kernels
+    uint64_t until = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + GPSH_NIC_LOOKS_NS;
+    __atomic_store_n(&q->looked, until, __ATOMIC_RELEASE);
+}
+
+// Threads that share a queue, and depend on each other as little as they can.
+static void check_sharing(shared *s, int pe)
+{
+    int wrong = 0;
+    s->other = 0;
+    check_two_kernels(s, 300, pe, NULL);
+    check_two_kernels(s, 300, pe, claim_and_go);
+    RUN(late_look, 1, 1, s, pe, &wrong);
+    CHECK(wrong == 0);
+}
+
 // usage: device_nic [ROUNDS | fails SENTENCE | dies]
 int main(int argc, char **argv)
 {
@@ -264,6 +341,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < BLOCKS * THREADS; i++)
         CHECK(s->to[i] == (uint64_t)rounds && s->sums[i] == (uint64_t)(rounds / 64));
     CHECK(s->sum == 7 + (uint64_t)(BLOCKS * THREADS * (rounds / 1024)));
+    CHECK_OK(gpushmem_barrier_all()); // all have looked at the words that it overwrites
+    check_sharing(s, right);
     s->signal = s->sum = 0;
     CHECK_OK(gpushmem_barrier_all());
     RUN(ordered, 1, 1, s, 50, right, me == 0, &wrong);

@@ -80,7 +80,9 @@ struct gpushmem_nic_queue {
     uint64_t fetching; // the position after the last read or atomic
     uint64_t failed;   // ~position of the first WQE that failed, or that nobody writes; 0: none
     int32_t error;     // why, enum gpushmem_status
-    uint32_t reserved2[17];
+    uint32_t reserved2;
+    uint64_t looked; // until then one of those who wait looks for completions, by the GPU's clock
+    uint64_t reserved3[7];
 
     // ---- each on a line of its own: written by all posts, by one at a time, by polls ----
     uint64_t head; // next position to reserve
@@ -93,7 +95,7 @@ struct gpushmem_nic_queue {
 
 // How far a queue was polled, in one word, so that whoever exchanges it knows: the number of
 // completions consumed, modulo 2^32, and above it the lower 31 bits of `done`. The upper bit is set
-// while a thread polls.
+// while a thread writes the record of completions, and for ever once one has found an error.
 #define GPUSHMEM_NIC_POLLING ((uint64_t)1 << 63)
 
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_polled(uint64_t done, uint32_t next)
