@@ -23,6 +23,10 @@ enum {
     GPSH_NIC_RETRIES_OVER = 0x15, // syndromes: the peer does not answer, or is never ready
     GPSH_NIC_NOT_READY = 0x16,
 };
+enum {
+    GPSH_NIC_PIECES = 8, // of others, at most, that a thread walks over before it rings
+    GPSH_NIC_RINGS = 8,  // after so many it asks to be relieved
+};
 #define GPSH_NIC_INLINE 0x80000000u
 #define GPSH_NIC_NO_CQE ((uint64_t)GPSH_NIC_CQE_INVALID << 60)
 
@@ -356,12 +360,13 @@ GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(const struct gpushmem_dev &dev,
 struct gpsh_dev_nic_facts {
     uint64_t *sq;
     uint64_t remote;
-    uint32_t qpn, rkey, depth, entries_log2;
+    uint64_t *marks;
+    uint32_t qpn, rkey, depth, entries_log2, marks_log2;
 };
 
 GPSH_DEV struct gpsh_dev_nic_facts gpsh_dev_nic_facts_of(const struct gpushmem_nic_queue *q)
 {
-    return {q->sq, q->remote, q->qpn, q->rkey, q->depth, q->entries_log2};
+    return {q->sq, q->remote, q->marks, q->qpn, q->rkey, q->depth, q->entries_log2, q->marks_log2};
 }
 
 GPSH_DEV uint64_t gpsh_dev_nic_head_word(uint32_t qpn, uint64_t position,
@@ -390,17 +395,26 @@ GPSH_DEV void gpsh_dev_nic_write(const struct gpsh_dev_nic_facts &facts, uint64_
     gpsh_dev_store_command(gpsh_dev_nic_block(facts, position), words);
 }
 
-// How a queue's NIC is told. In registers before the fences, which drop what is cached of the
-// queue.
+// How a queue's NIC is told, and who has the turn for it. In registers before the fences, which
+// drop what is cached of the queue.
 struct gpsh_dev_bell {
     uint32_t *record;
-    uint64_t *doorbell;
+    uint64_t *doorbell, *marks;
+    uint32_t mask, qpn; // of marks
     bool near_gpu;
 };
 
-GPSH_DEV struct gpsh_dev_bell gpsh_dev_nic_bell(const struct gpushmem_nic_queue *q)
+// `marks`, `marks_log2`: the queue's, which a post needs before the others.
+GPSH_DEV struct gpsh_dev_bell gpsh_dev_nic_bell(const struct gpushmem_nic_queue *q, uint64_t *marks,
+                                                uint32_t marks_log2)
 {
-    return {q->sq_record, q->doorbell, (q->flags & GPUSHMEM_NIC_NEAR) != 0};
+    return {q->sq_record,           q->doorbell, marks,
+            (1u << marks_log2) - 1, q->qpn,      (q->flags & GPUSHMEM_NIC_NEAR) != 0};
+}
+
+GPSH_DEV uint64_t *gpsh_dev_nic_mark(const struct gpsh_dev_bell &bell, uint64_t position)
+{
+    return bell.marks + ((uint32_t)position & bell.mask);
 }
 
 // Before the NIC is told of what was written: it reads queues in this GPU's memory, and the heap
@@ -413,51 +427,70 @@ GPSH_DEV void gpsh_dev_nic_fence(const struct gpsh_dev_bell &bell)
         gpsh_dev_fence_sys();
 }
 
-// The turn, and where the queue stands. Loaded together, so that the loads are under way side by
-// side: what is seen may be old, which is on the safe side.
-struct gpsh_dev_nic_seen {
-    uint64_t ready, head, done, failed;
-};
-
-GPSH_DEV struct gpsh_dev_nic_seen gpsh_dev_nic_see(const struct gpushmem_nic_queue *q)
+// Tells the NIC of all WQEs below the end of `written`, of which the thread has the turn. Returns
+// what the mark of that end held: the turn is promised there now.
+GPSH_DEV uint64_t gpsh_dev_nic_tell(const struct gpsh_dev_bell &bell, uint64_t written)
 {
-    return {gpsh_dev_load64_relaxed_gpu(&q->ready), gpsh_dev_load64_relaxed_gpu(&q->head),
-            gpsh_dev_load64_relaxed_gpu(&q->done), gpsh_dev_load64_relaxed_gpu(&q->failed)};
+    const uint64_t end = written >> GPUSHMEM_NIC_MARK_SHIFT;
+    const uint32_t kind = (uint32_t)written >> 2 & 0xff;
+    gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
+    const uint64_t found = gpsh_dev_exchange64_relaxed_gpu(
+        gpsh_dev_nic_mark(bell, end), gpushmem_nic_turn(end) | GPUSHMEM_NIC_PROMISED);
+    gpsh_dev_nic_fence(bell); // the record before the doorbell
+    gpsh_dev_store64_sys(bell.doorbell,
+                         gpsh_dev_nic_pair((uint32_t)((end - 1) & 0xffff) << 8 | (kind & 31),
+                                           bell.qpn << 8 | kind >> 5));
+    return found;
 }
 
-// The thread has its turn: rings the doorbell for all WQEs below `end`, or leaves that to whoever
-// has reserved what follows: if that has room, it waits for nobody but this thread. `room`: the
-// position up to which there is some. `word`: the first one of the last WQE. `waited`: other
-// threads may have written since the last fence.
-GPSH_DEV void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell &bell,
-                                     uint64_t head, uint64_t room, uint64_t end, uint64_t word,
-                                     bool waited)
+// The thread has the turn, and has written its WQEs: rings the doorbell for them, and for what
+// others have written behind them, until it finds nothing. `next`: a mark of the end of `written`
+// that was seen lately. Then the turn is that of whoever writes next. A thread that has rung often
+// asks to be relieved: the next one that posts waits for the turn, and gets it.
+GPSH_DEV_CALL void gpsh_dev_nic_ring(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell bell,
+                                     uint64_t written, uint64_t next)
 {
-    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room) {
-        if (waited)
-            gpsh_dev_nic_fence(bell); // the WQEs of those before the record
-        gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
-        gpsh_dev_nic_fence(bell); // the record before the doorbell
-        gpsh_dev_store64_sys(bell.doorbell, word);
-    }
-    gpsh_dev_max64_relaxed_gpu(&q->ready, end);
-}
-
-// Waits until the WQEs before `first` are written, and takes the turn then. It is passed on within
-// the loop: threads of a warp may be held up behind it until all of them are there.
-GPSH_DEV_CALL void gpsh_dev_nic_await_turn(const struct gpushmem_dev &dev,
-                                           struct gpushmem_nic_queue *q, uint64_t first,
-                                           uint64_t end, uint64_t word)
-{
-    struct gpsh_dev_lean_wait wait = {};
-    for (;;) {
-        const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
-        if (seen.ready == first) {
-            gpsh_dev_nic_take_turn(q, gpsh_dev_nic_bell(q), seen.head, seen.done + q->depth, end,
-                                   word, true);
+    for (unsigned rung = 0;; rung++) {
+        uint64_t end = written >> GPUSHMEM_NIC_MARK_SHIFT;
+        unsigned n = 0;
+        GPSH_NO_UNROLL
+        for (; n < GPSH_NIC_PIECES && gpushmem_nic_is_written(next, end) &&
+               !(next & GPUSHMEM_NIC_WAITS);
+             n++) {
+            written = next;
+            end = written >> GPUSHMEM_NIC_MARK_SHIFT;
+            next = gpsh_dev_load64_relaxed_gpu(gpsh_dev_nic_mark(bell, end));
+        }
+        if (n)
+            gpsh_dev_fence_acquire_sys(); // their WQEs, before the record
+        next = gpsh_dev_nic_tell(bell, written);
+        if (!gpushmem_nic_is_written(next, end) || next & GPUSHMEM_NIC_WAITS) {
+            if (rung >= GPSH_NIC_RINGS)
+                gpsh_dev_store32_relaxed_gpu(&q->relief, 0);
+            gpsh_dev_store64_sys(gpsh_dev_nic_mark(bell, end), gpushmem_nic_turn(end));
             return;
         }
-        if (~seen.failed < first) // nobody writes what is before
+        if (rung == GPSH_NIC_RINGS)
+            gpsh_dev_store32_relaxed_gpu(&q->relief, 1);
+    }
+}
+
+// Waits for the turn, and rings then. That is within the loop: threads of a warp may be held up
+// behind it until all of them are there.
+GPSH_DEV_CALL void gpsh_dev_nic_await_turn(const struct gpushmem_dev &dev,
+                                           struct gpushmem_nic_queue *q, uint64_t first,
+                                           uint64_t written)
+{
+    const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q, q->marks, q->marks_log2);
+    struct gpsh_dev_lean_wait wait = {};
+    for (;;) {
+        if (gpsh_dev_load64_relaxed_gpu(gpsh_dev_nic_mark(bell, first)) ==
+            gpushmem_nic_turn(first)) {
+            gpsh_dev_fence_acquire_sys(); // the record of the one before
+            gpsh_dev_nic_ring(q, bell, written, 0);
+            return;
+        }
+        if (~gpsh_dev_load64_relaxed_gpu(&q->failed) < first) // nobody writes what is before
             return;
         if (int status = gpsh_dev_lean_spin(dev, &wait)) {
             gpsh_dev_nic_leave_unwritten(dev, q, first, status);
@@ -466,24 +499,36 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(const struct gpushmem_dev &dev,
     }
 }
 
-// The WQEs from `first` to `end` are written, by threads that have met since.
+// The WQEs from `first` on are written, by threads that have met since: to the end of `written`.
+// Who has not the turn leaves the doorbell to the thread that has it, unless that is about to
+// leave.
 GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                   uint64_t room, uint64_t first, uint64_t end, uint64_t word)
+                                   const struct gpsh_dev_bell bell, uint64_t first,
+                                   uint64_t written)
 {
-    const uint64_t ready = gpsh_dev_load64_relaxed_gpu(&q->ready),
-                   head = gpsh_dev_load64_relaxed_gpu(&q->head);
-    const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
+    uint64_t *const mark = gpsh_dev_nic_mark(bell, first);
+    const uint64_t turn = gpushmem_nic_turn(first);
+    uint64_t found = gpsh_dev_load64_relaxed_gpu(mark); // these three under way beside the fence
+    const uint64_t next =
+        gpsh_dev_load64_relaxed_gpu(gpsh_dev_nic_mark(bell, written >> GPUSHMEM_NIC_MARK_SHIFT));
+    const bool relieves = gpsh_dev_load32_relaxed_gpu(&q->relief);
     gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
-    if (ready != first)
-        return gpsh_dev_nic_await_turn(dev, q, first, end, word);
-    gpsh_dev_nic_take_turn(q, bell, head, room, end, word, false);
+    if (found != turn) {
+        found = gpsh_dev_exchange64_relaxed_gpu(mark,
+                                                relieves ? written | GPUSHMEM_NIC_WAITS : written);
+        if (found != turn && (relieves || found == (turn | GPUSHMEM_NIC_PROMISED)))
+            return gpsh_dev_nic_await_turn(dev, q, first, written);
+        if (found != turn)
+            return;
+        gpsh_dev_fence_acquire_sys(); // the record of the one before
+    }
+    gpsh_dev_nic_ring(q, bell, written, next);
 }
 
 // Places that threads of a warp have reserved together, each as many of them, and what is written
 // there.
 struct gpsh_dev_places {
     uint64_t first; // of the first thread
-    uint64_t room;  // the position up to which there is some; 0: not known
     struct gpsh_dev_nic_facts facts;
     unsigned mask;  // the threads; 0: there are no places
     uint32_t flags; // of the first WQE of each thread
@@ -508,33 +553,33 @@ GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_
     const struct gpsh_dev_nic_facts facts = gpsh_dev_nic_facts_of(q); // while the add is under way
     first = gpsh_dev_lanes_first(mask, first);
     if (first + count <= done + facts.depth)
-        return {first, done + facts.depth, facts, mask, flags};
+        return {first, facts, mask, flags};
     if (gpsh_dev_lanes_rank(mask) == 0) {
         status = gpsh_dev_nic_await_done(dev, q, first + count - q->depth, first + count);
         if (status)
             gpsh_dev_nic_leave_unwritten(dev, q, first, status);
     }
     status = (int)gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status);
-    return {first, 0, gpsh_dev_nic_facts_of(q), status ? 0 : mask, flags};
+    return {first, gpsh_dev_nic_facts_of(q), status ? 0 : mask, flags};
 }
 
-// All threads of these `count` places have written theirs. `word`: the first one of the last of the
-// thread's.
+// All threads of these `count` places have written theirs. `kind`: of the thread's last WQE.
 GPSH_DEV_CALL void gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                       unsigned mask, uint64_t first, uint64_t room, unsigned count,
-                                       uint64_t word)
+                                       uint64_t *marks, uint32_t marks_log2, unsigned mask,
+                                       uint64_t first, unsigned count, uint32_t kind)
 {
-    word = gpsh_dev_lanes_last(mask, word);
+    kind = (uint32_t)gpsh_dev_lanes_last(mask, kind);
     gpsh_dev_lanes_meet(mask); // their stores, before the first one's fence
     if (gpsh_dev_lanes_rank(mask) == 0)
-        gpsh_dev_nic_publish(dev, q, room, first, first + count, word);
+        gpsh_dev_nic_publish(dev, q, gpsh_dev_nic_bell(q, marks, marks_log2), first,
+                             gpushmem_nic_written(first + count, kind));
     // No lane goes ahead of the first one, to reserve what that one would have to wait for.
     gpsh_dev_lanes_meet(mask);
 }
 
 // Writes a read, behind what the warp's threads write: it is complete when that has reached the
-// memory there. Returns the first word of its WQE.
-GPSH_DEV_CALL uint64_t gpsh_dev_nic_read_back(const struct gpushmem_dev &dev,
+// memory there. Returns its kind.
+GPSH_DEV_CALL uint32_t gpsh_dev_nic_read_back(const struct gpushmem_dev &dev,
                                               const struct gpushmem_nic_queue *q,
                                               const struct gpsh_dev_nic_facts facts,
                                               uint64_t position)
@@ -542,7 +587,7 @@ GPSH_DEV_CALL uint64_t gpsh_dev_nic_read_back(const struct gpushmem_dev &dev,
     const struct gpsh_dev_wqe read =
         gpsh_dev_wqe_data(GPSH_NIC_READ, dev.heap, q->scrap, q->answers_lkey, sizeof(uint64_t));
     gpsh_dev_nic_write(facts, position, read, GPSH_NIC_SIGNALLED);
-    return gpsh_dev_nic_head_word(facts.qpn, position, read);
+    return gpushmem_nic_kind(read.opcode, read.size);
 }
 
 // Posts N WQEs, one after the other, of which the last one of the warp's threads asks for a
@@ -569,10 +614,11 @@ GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpush
                                (last && !reads && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
     if (fetches)
         gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
-    uint64_t word = gpsh_dev_nic_head_word(places.facts.qpn, mine + N - 1, what[N - 1]);
+    uint32_t kind = gpushmem_nic_kind(what[N - 1].opcode, what[N - 1].size);
     if (last && reads)
-        word = gpsh_dev_nic_read_back(dev, q, places.facts, mine + N);
-    gpsh_dev_nic_commit(dev, q, places.mask, places.first, places.room, N * size + reads, word);
+        kind = gpsh_dev_nic_read_back(dev, q, places.facts, mine + N);
+    gpsh_dev_nic_commit(dev, q, places.facts.marks, places.facts.marks_log2, places.mask,
+                        places.first, N * size + reads, kind);
     return mine + N;
 }
 

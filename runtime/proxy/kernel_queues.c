@@ -29,6 +29,7 @@ enum {
 // What the host knows of a queue.
 struct known {
     struct gpsh_kernel_queue queue;
+    uint64_t *marks; // device memory
     bool told;
     bool waits; // for the thread that maps it
     bool over;  // it has failed, which was told
@@ -111,6 +112,21 @@ static struct gpushmem_nic_queue *queue_at(uint32_t number)
     return &gpushmem_nic_queues(table_at(table))[pe_of(number)];
 }
 
+// As many as requests may be under way.
+static uint32_t n_marks(const struct gpsh_kernel_queue *queue)
+{
+    uint32_t n = 1;
+    while (n < queue->depth)
+        n *= 2;
+    return n;
+}
+
+static void free_marks(struct known *known)
+{
+    if (known->marks)
+        lane.memory->device_free(known->marks, n_marks(&known->queue) * sizeof *known->marks);
+}
+
 static void release(void)
 {
     for (int t = 0; lane.tables && t < gpsh_net()->n_transports; t++) {
@@ -125,6 +141,8 @@ static void release(void)
     lane.n_mapped = 0;
     if (lane.tables)
         lane.memory->device_free(lane.tables, (size_t)lane.n_tables * lane.table_bytes);
+    for (size_t i = 0; lane.known && i < n_queues(); i++)
+        free_marks(&lane.known[i]);
     free(lane.known);
     free(lane.used);
     free(lane.n_used_of);
@@ -179,8 +197,9 @@ static bool takes_atomics(int pe)
     return !gpsh_net()->cpu_atomics && (peer->amo < 0 || peer->amo == peer->data);
 }
 
-static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *queue, int pe)
+static struct gpushmem_nic_queue as_kernels_see(const struct known *known, int pe)
 {
+    const struct gpsh_kernel_queue *queue = &known->queue;
     return (struct gpushmem_nic_queue){
         .sq = queue->sq,
         .doorbell = queue->doorbell,
@@ -202,6 +221,8 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
         .entries_log2 = (uint8_t)log2_of(queue->entries),
         .cqes_log2 = (uint8_t)log2_of(queue->cqes),
         .record_log2 = record_log2(queue),
+        .marks = known->marks,
+        .marks_log2 = (uint8_t)log2_of(n_marks(queue)),
         .pe = pe,
         .flags = (queue->atomics && takes_atomics(pe) ? GPUSHMEM_NIC_ATOMICS : 0) |
                  (queue->apart ? GPUSHMEM_NIC_APART : 0) | (queue->rails ? GPUSHMEM_NIC_RAILS : 0) |
@@ -210,13 +231,12 @@ static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_kernel_queue *
 }
 
 // The caller holds the lock. Those that wait for all queues find it before anybody posts there.
-static void come_up(uint32_t number, const struct gpsh_kernel_queue *queue)
+static void come_up(uint32_t number)
 {
     struct gpushmem_nic_queue *to = queue_at(number), seen;
     int table = (int)(number / (uint32_t)gpsh_job()->n_pes), pe = pe_of(number);
     uint32_t *n_used = &lane.n_used_of[table];
-    seen = as_kernels_see(queue, pe);
-    lane.known[number].queue = *queue;
+    seen = as_kernels_see(&lane.known[number], pe);
     write_queue(to, &seen);
     lane.used[lane.n_used++] = number;
     write_word(&gpushmem_nic_used(table_at(table), gpsh_job()->n_pes)[*n_used], (uint32_t)pe);
@@ -224,7 +244,7 @@ static void come_up(uint32_t number, const struct gpsh_kernel_queue *queue)
     write_word(&to->state, GPUSHMEM_NIC_UP);
     pthread_cond_signal(&lane.wake);
     GPSH_LOG(DEBUG, "kernel", "PE %d: kernels post to the NIC themselves, %u requests at a time%s",
-             pe, queue->depth, table ? ", of a context" : "");
+             pe, seen.depth, table ? ", of a context" : "");
 }
 
 static void stay_out(uint32_t number, const char *why)
@@ -288,6 +308,12 @@ static int give_doorbell(struct gpsh_kernel_queue *queue)
     return 0;
 }
 
+static int make_marks(struct known *known)
+{
+    known->marks = lane.memory->device_alloc(n_marks(&known->queue) * sizeof *known->marks);
+    return known->marks ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a queue's marks");
+}
+
 // The first queue that waits; false: none.
 static bool next_waiting(uint32_t *number)
 {
@@ -305,12 +331,14 @@ static void map_one(uint32_t number)
     pthread_mutex_unlock(&lane.lock);
     int status = lane.memory->map ? map_queue(&lane.known[number].queue) : 0;
     if (!status)
+        status = make_marks(&lane.known[number]);
+    if (!status)
         status = give_doorbell(&lane.known[number].queue);
     pthread_mutex_lock(&lane.lock);
     if (status)
         stay_out(number, gpsh_last_error());
     else
-        come_up(number, &lane.known[number].queue);
+        come_up(number);
 }
 
 static void look_for_failures(void);

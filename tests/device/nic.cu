@@ -279,6 +279,33 @@ static void claim_and_go(gpushmem_nic_queue *q)
     __atomic_store_n(&q->looked, until, __ATOMIC_RELEASE);
 }
 
+// The one who rings wants to be relieved, so those who post wait for the turn.
+static void want_relief(gpushmem_nic_queue *q)
+{
+    __atomic_store_n(&q->relief, 1, __ATOMIC_RELEASE);
+}
+
+// The one who has the turn has promised to pass it on, and sleeps before it does.
+static void check_promise(shared *s, int pe)
+{
+    gpushmem_nic_queue *q = queue_to(pe);
+    gpushmem_stream_t stream;
+    CHECK_OK(gpushmem_stream_create(&stream));
+    uint64_t at = posted_to(pe), *mark = &q->marks[at & ((1u << q->marks_log2) - 1)];
+    CHECK(__atomic_load_n(mark, __ATOMIC_ACQUIRE) == gpushmem_nic_turn(at));
+    __atomic_store_n(mark, gpushmem_nic_turn(at) | GPUSHMEM_NIC_PROMISED, __ATOMIC_RELEASE);
+    CHECK_OK(GPUSHMEM_LAUNCH(put_one, 1, 1, stream, s, (uint64_t)123, pe));
+    for (int i = 0;
+         i < 50000 && !gpushmem_nic_is_written(__atomic_load_n(mark, __ATOMIC_ACQUIRE), at); i++)
+        usleep(100);
+    CHECK(gpushmem_nic_is_written(__atomic_load_n(mark, __ATOMIC_ACQUIRE), at));
+    CHECK(__atomic_load_n(&q->done, __ATOMIC_ACQUIRE) == at); // nobody has rung
+    __atomic_store_n(mark, gpushmem_nic_turn(at), __ATOMIC_RELEASE);
+    CHECK_OK(gpushmem_launch_wait(stream));
+    CHECK(__atomic_load_n(&q->done, __ATOMIC_ACQUIRE) == at + 1);
+    CHECK_OK(gpushmem_stream_destroy(stream));
+}
+
 // Threads that share a queue, and depend on each other as little as they can.
 static void check_sharing(shared *s, int pe)
 {
@@ -286,8 +313,11 @@ static void check_sharing(shared *s, int pe)
     s->other = 0;
     check_two_kernels(s, 300, pe, NULL);
     check_two_kernels(s, 300, pe, claim_and_go);
+    check_two_kernels(s, 300, pe, want_relief);
+    __atomic_store_n(&queue_to(pe)->relief, 0, __ATOMIC_RELEASE);
     RUN(late_look, 1, 1, s, pe, &wrong);
     CHECK(wrong == 0);
+    check_promise(s, pe);
 }
 
 // usage: device_nic [ROUNDS | fails SENTENCE | dies]

@@ -63,6 +63,8 @@ static rig rig_make(bool near_gpu, bool near_fences)
     q.cq_record = (uint32_t *)(records + 128);
     q.cq = cq;
     q.failure = (uint64_t *)pinned(64);
+    q.marks = (uint64_t *)on_gpu((size_t)8 << ENTRIES_LOG2);
+    q.marks_log2 = ENTRIES_LOG2;
     q.heap_bytes = HEAP_BYTES;
     q.qpn = 77;
     q.cqe_bytes = 64;
