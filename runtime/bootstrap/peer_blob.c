@@ -23,7 +23,8 @@ struct packed_header {
     int64_t team_epoch;
     uint64_t team_memory, heap_fits;
     int32_t teams;
-    int32_t amo_agent, nic_atomics;
+    int16_t amo_agent;
+    uint8_t nic_atomics, page_bits;
     uint32_t sections;
 };
 
@@ -86,6 +87,12 @@ static size_t read_texts(const char *from, size_t bytes, const struct text list[
     return padded(at) <= bytes ? padded(at) : 0;
 }
 
+// Of a power of two: which.
+static uint8_t bits_of(uint64_t bytes)
+{
+    return bytes ? (uint8_t)__builtin_ctzll(bytes) : 0;
+}
+
 int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t *bytes)
 {
     struct gpsh_peer_blob copy = *blob;
@@ -114,8 +121,9 @@ int gpsh_peer_blob_pack(const struct gpsh_peer_blob *blob, void **packed, size_t
                                    .teams = blob->teams,
                                    .team_memory = blob->team_memory,
                                    .heap_fits = blob->heap_fits,
-                                   .amo_agent = blob->amo_agent,
-                                   .nic_atomics = blob->nic_atomics,
+                                   .amo_agent = (int16_t)blob->amo_agent,
+                                   .nic_atomics = (uint8_t)blob->nic_atomics,
+                                   .page_bits = bits_of(blob->page_bytes),
                                    .node = blob->node,
                                    .node_pe = blob->node_pe,
                                    .sections = (uint32_t)blob->sections};
@@ -180,6 +188,7 @@ static void read_header(const struct packed_header *header, struct gpsh_peer_blo
     out->heap_fits = header->heap_fits;
     out->amo_agent = header->amo_agent;
     out->nic_atomics = header->nic_atomics;
+    out->page_bytes = UINT64_C(1) << header->page_bits;
     out->node = header->node;
     out->node_pe = header->node_pe;
     out->sections = (int)header->sections;
@@ -218,6 +227,10 @@ int gpsh_peer_blob_parse(int pe, const void *packed, size_t bytes, struct gpsh_p
                          "PE %d's connection data says it is number %" PRId32
                          " of a node that begins with PE %" PRId32,
                          pe, header.node_pe, header.node);
+    if (header.page_bits >= 48)
+        return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
+                         "PE %d's connection data says that its pages have 2^%d bytes", pe,
+                         header.page_bits);
     struct gpsh_peer_blob read = {.pe = pe};
     struct text list[TEXTS];
     texts(&read, list);

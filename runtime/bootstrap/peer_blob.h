@@ -11,7 +11,7 @@
 #include "core/config.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 11, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 12, GPSH_BLOB_SECTIONS = 8 };
 
 // Whether the PE has opened a NIC, and whether that executes atomics.
 enum gpsh_nic_atomics { GPSH_NIC_NONE, GPSH_NIC_ATOMICS, GPSH_NIC_NO_ATOMICS };
@@ -38,6 +38,7 @@ struct gpsh_peer_blob {
     int32_t teams;      // slots
     int32_t device_heap;
     int32_t pid;
+    uint64_t page_bytes;   // of its symmetric host memory: a power of two
     int32_t amo_agent;     // enum gpsh_amo_agent
     int32_t nic_atomics;   // enum gpsh_nic_atomics
     uint64_t static_id;    // of the program whose static data is shared, 0: it is not

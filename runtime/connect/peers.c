@@ -83,6 +83,7 @@ static int publish(struct wiring *w, int my_status)
         .teams = (int32_t)gpsh_settings()->teams,
         .team_memory = gpsh_settings()->team_memory,
         .heap_fits = gpsh_regions_heap_fits(),
+        .page_bytes = gpsh_regions_page_bytes(gpsh_regions_host()),
     };
     for (int r = 0; r < GPSH_REGIONS; r++) {
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;
@@ -215,6 +216,8 @@ static int collect(struct wiring *w)
 {
     w->other_heap = -1;
     int status = gpsh_records_read(&w->records, gpsh_job()->boot, take_record, w);
+    if (!status)
+        gpsh_regions_settle_pages(w->records.page_bytes);
     return status ? status : check_heaps(w);
 }
 

@@ -83,6 +83,8 @@ static void note(struct gpsh_records *records, struct survey *s, const struct gp
         records->without_atomics = blob->pe;
     records->any_nic |= blob->nic_atomics != GPSH_NIC_NONE;
     records->ways &= ways_of(blob);
+    if (blob->page_bytes > records->page_bytes)
+        records->page_bytes = blob->page_bytes;
     note_heap(records, s, blob);
 }
 
@@ -95,6 +97,7 @@ int gpsh_records_read(struct gpsh_records *records, struct gpsh_bootstrap *boot,
     records->without_atomics = records->other_static = -1;
     records->least_heap = records->most_heap = -1;
     records->any_nic = false;
+    records->page_bytes = 0;
     records->ways = UINT32_MAX;
     for (int pe = 0; pe < records->n_pes && !status; pe++) {
         struct gpsh_record *record = &records->of[pe];

@@ -26,6 +26,7 @@ struct gpsh_records {
     int other_static;    // first whose static data is not that of PE 0, or is not shared
     int least_heap;      // first with the smallest heap of those to which nobody gave a size
     int most_heap;       // the same, the largest
+    uint64_t page_bytes; // of symmetric host memory, the largest: a multiple of all of them
     bool any_nic;
     uint32_t ways; // bit i: gpsh_transports[i] is open on every PE
 };

@@ -86,6 +86,8 @@ static uint64_t heap_bytes(void)
     return s->heap_size + (giant ? 0 : gpsh_heap_reserved(s));
 }
 
+static uint64_t job_pages; // gpsh_regions_settle_pages
+
 // The least room that a peer's heap could be mapped with.
 static uint64_t mapped_room;
 
@@ -142,11 +144,18 @@ static uint64_t control_words(void)
     return gpsh_control_total(gpsh_job()->boot->n_pes, gpsh_settings());
 }
 
+// Any machine's pages are a part of this, so that all have the same.
+static uint64_t whole_pages(uint64_t bytes)
+{
+    const uint64_t most = 65536;
+    return (bytes + most - 1) / most * most;
+}
+
 // Beside a heap in GPU memory, the control region goes on with host memory for the program, a page
 // after the library's words. Where it begins.
 static uint64_t host_part_offset(void)
 {
-    return (control_words() + 4095) / 4096 * 4096 + 4096;
+    return whole_pages(control_words()) + 4096;
 }
 
 static uint64_t host_part_bytes(void)
@@ -157,7 +166,8 @@ static uint64_t host_part_bytes(void)
 
 static uint64_t control_bytes(void)
 {
-    return host_part_bytes() ? host_part_offset() + host_part_bytes() : control_words();
+    return whole_pages(host_part_bytes() ? host_part_offset() + host_part_bytes()
+                                         : control_words());
 }
 
 // What is counted for the library's part of the heap. Teams take memory when they are made, and few
@@ -299,6 +309,7 @@ static int make_tables(void)
 int gpsh_regions_create(void)
 {
     int status = make_tables();
+    job_pages = 0;
     if (!status)
         status = create_heap();
     if (!status)
@@ -376,7 +387,13 @@ uint64_t gpsh_regions_file_offset(int region)
 
 uint64_t gpsh_regions_page_bytes(int region)
 {
-    return regions[region].page;
+    bool settled = region == gpsh_regions_host() && job_pages > regions[region].page;
+    return settled ? job_pages : regions[region].page;
+}
+
+void gpsh_regions_settle_pages(uint64_t bytes)
+{
+    job_pages = bytes;
 }
 
 struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes)

@@ -27,6 +27,8 @@ int gpsh_regions_host(void);
 int gpsh_regions_fd(int region);
 uint64_t gpsh_regions_file_offset(int region);
 uint64_t gpsh_regions_page_bytes(int region);
+// The largest pages that host memory of any PE has: what all do in whole pages is in these.
+void gpsh_regions_settle_pages(uint64_t bytes);
 // Whether it is used, and does not come with another one.
 bool gpsh_regions_is_apart(int region);
 // The file that the node's PEs share for it, 0: it has one of its own; and where the part of number

@@ -15,6 +15,7 @@ static struct gpsh_peer_blob sample(void)
                                   .region_at = {2 << 20},
                                   .region_file = {77, 0, 78},
                                   .pid = 77,
+                                  .page_bytes = 65536,
                                   .hostname = "node7",
                                   .socket_path = "/tmp/x",
                                   .sections = 2};
@@ -42,6 +43,7 @@ Test(peer_blob, round_trip__keeps_everything)
     cr_expect_eq(out.region_file[GPSH_STATIC], 78);
     cr_expect_str_eq(out.hostname, "node7");
     cr_expect_eq(out.pid, 77);
+    cr_expect_eq(out.page_bytes, 65536);
     const struct gpsh_blob_section *verbs = gpsh_peer_blob_find(&out, "verbs");
     cr_assert(verbs && verbs->bytes == 5 && !memcmp(verbs->data, "hello", 5));
     cr_expect(gpsh_peer_blob_find(&out, "p2p"));
