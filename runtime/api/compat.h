@@ -7,6 +7,7 @@
 
 #include "gpushmem/bootstrap.h"
 #include "gpushmem/stream.h"
+#include "gpushmem/team.h"
 
 // ---- Failures of functions that return none: they are logged ----
 
@@ -80,6 +81,14 @@ enum gpsh_nvshmem_bootstrap gpsh_nvshmem_asked_bootstrap(void);
 int gpsh_nvshmem_mpi(void *communicator, struct gpushmem_bootstrap_functions *out);
 // The same for the PEs of an OpenSHMEM job.
 int gpsh_nvshmem_shmem(struct gpushmem_bootstrap_functions *out);
+
+// ---- Teams ----
+
+// gpushmem_team_split_strided for programs of NVSHMEM, which make disjoint teams in one call: PEs
+// may pass different ranks, as long as the members of each new team pass the same.
+int gpsh_team_split_apart(gpushmem_team_t parent_team, int start, int stride, int size,
+                          const struct gpushmem_team_config *config, long config_mask,
+                          gpushmem_team_t *new_team);
 
 // ---- Streams ----
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/compat.h"
 #include "core/error.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/device_abi.h"
@@ -31,8 +32,8 @@ int gpushmem_nvshmem_split(nvshmem_team_t parent, int start, int stride, int siz
                            nvshmem_team_t *new_team)
 {
     const struct gpushmem_team_config ours = config_of(config, config_mask);
-    return gpushmem_team_split_strided(parent, start, stride, size, &ours,
-                                       mask_of(config, config_mask), new_team);
+    return gpsh_team_split_apart(parent, start, stride, size, &ours, mask_of(config, config_mask),
+                                 new_team);
 }
 
 int gpushmem_nvshmem_split_2d(nvshmem_team_t parent, int xrange,

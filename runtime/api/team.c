@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/argument.h"
+#include "api/compat.h"
 #include "comm/team_exchange.h"
 #include "comm/team_split.h"
 #include "connect/peers.h"
@@ -197,19 +198,35 @@ static int split_arithmetic(struct gpsh_team *parent, struct gpsh_team_plan *pla
     return status;
 }
 
+static int split_strided(gpushmem_team_t parent_team, int start, int stride, int size,
+                         const struct gpushmem_team_config *config, long config_mask,
+                         gpushmem_team_t *new_team, bool apart)
+{
+    static const char *const names[GPSH_CALL_ARGUMENTS] = {"start", "stride", "size"};
+    static const char what[] = "gpushmem_team_split_strided";
+    struct gpsh_team *parent;
+    struct gpsh_team_plan plan = {
+        .call.arguments = {start, stride, size}, .names = names, .apart = apart};
+    int status = plan_begin(&plan, what, parent_team, &parent, config, config_mask, new_team);
+    if (status)
+        return status;
+    if (!plan.call.status)
+        plan.call.status = gpsh_team_check_strided(what, parent->n, start, stride, size);
+    return split_arithmetic(parent, &plan, start, stride, size, new_team);
+}
+
 int gpushmem_team_split_strided(gpushmem_team_t parent_team, int start, int stride, int size,
                                 const struct gpushmem_team_config *config, long config_mask,
                                 gpushmem_team_t *new_team)
 {
-    static const char *const names[GPSH_CALL_ARGUMENTS] = {"start", "stride", "size"};
-    struct gpsh_team *parent;
-    struct gpsh_team_plan plan = {.call.arguments = {start, stride, size}, .names = names};
-    int status = plan_begin(&plan, __func__, parent_team, &parent, config, config_mask, new_team);
-    if (status)
-        return status;
-    if (!plan.call.status)
-        plan.call.status = gpsh_team_check_strided(__func__, parent->n, start, stride, size);
-    return split_arithmetic(parent, &plan, start, stride, size, new_team);
+    return split_strided(parent_team, start, stride, size, config, config_mask, new_team, false);
+}
+
+int gpsh_team_split_apart(gpushmem_team_t parent_team, int start, int stride, int size,
+                          const struct gpushmem_team_config *config, long config_mask,
+                          gpushmem_team_t *new_team)
+{
+    return split_strided(parent_team, start, stride, size, config, config_mask, new_team, true);
 }
 
 int gpushmem_team_split_list(gpushmem_team_t parent_team, const int *ranks, int size,

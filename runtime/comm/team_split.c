@@ -160,13 +160,84 @@ static int allreduce(void *self, void *words, size_t bytes, gpsh_team_join *join
     return status;
 }
 
+// What a member passes: the ranks of its new team, if they are ranks and it is among them.
+struct apart {
+    int64_t start, stride, size;
+};
+
+static bool same(const struct apart *a, const struct apart *b)
+{
+    return a->start == b->start && a->stride == b->stride && a->size == b->size;
+}
+
+static bool names(const struct apart *a, int rank)
+{
+    int64_t from_start = rank - a->start;
+    if (a->stride == 0)
+        return from_start == 0;
+    return from_start % a->stride == 0 && from_start / a->stride >= 0 &&
+           from_start / a->stride < a->size;
+}
+
+static int apart_refuse(const struct gpsh_team *parent, const struct apart *all, int a, int b,
+                        const char *what)
+{
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                     "%s: PE %d passes start %" PRId64 ", stride %" PRId64 ", size %" PRId64
+                     ", PE %d passes %" PRId64 ", %" PRId64 ", %" PRId64
+                     "; all members of a new team pass the same",
+                     what, parent->pes[a], all[a].start, all[a].stride, all[a].size, parent->pes[b],
+                     all[b].start, all[b].stride, all[b].size);
+}
+
+// The same verdict on all members of the parent, who look at the same: each new team is looked
+// through once, for its first rank, and each member of one has passed what that rank has.
+static int apart_check(const struct gpsh_team *parent, const struct apart *all, const char *what)
+{
+    for (int rank = 0; rank < parent->n; rank++) {
+        const struct apart *mine = &all[rank];
+        int start = (int)mine->start;
+        if (!names(mine, rank))
+            continue;
+        if (!same(&all[start], mine))
+            return apart_refuse(parent, all, start, rank, what);
+        for (int64_t i = 1; rank == start && i < mine->size; i++) {
+            int member = (int)(start + i * mine->stride);
+            if (!same(&all[member], mine))
+                return apart_refuse(parent, all, start, member, what);
+        }
+    }
+    return 0;
+}
+
+static int compare_apart(struct gpsh_team *parent, const struct gpsh_team_plan *plan)
+{
+    struct gpsh_team_call call = plan->call;
+    memset(call.arguments, 0, sizeof call.arguments);
+    int status = gpsh_team_compare(parent, &call, plan->names, true);
+    if (status)
+        return status;
+    const struct apart mine = {plan->call.arguments[0], plan->call.arguments[1],
+                               plan->call.arguments[2]};
+    struct apart *all = calloc((size_t)parent->n, sizeof *all);
+    if (!all)
+        return gpsh_team_break(parent,
+                               gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no host memory for %d PEs",
+                                         plan->what, parent->n));
+    status = gpsh_team_allgather_any(parent, &mine, sizeof mine, all, plan->what);
+    status = status ? status : apart_check(parent, all, plan->what);
+    free(all);
+    return status;
+}
+
 int gpsh_team_split(struct gpsh_team *parent, const struct gpsh_team_plan *plan,
                     gpushmem_team_t *out)
 {
     struct split s = {parent, plan};
     const struct gpsh_team_allreduce members = {allreduce, &s};
     *out = GPUSHMEM_TEAM_INVALID;
-    int status = gpsh_team_compare(parent, &plan->call, plan->names, true);
+    int status = plan->apart ? compare_apart(parent, plan)
+                             : gpsh_team_compare(parent, &plan->call, plan->names, true);
     if (status)
         return status;
     int *pes = calloc((size_t)plan->size + 1, sizeof *pes);

@@ -15,6 +15,9 @@ struct gpsh_team_plan {
     // With the reason if this PE cannot take part: the others are told.
     struct gpsh_team_call call;
     const char *const *names; // of the call's arguments
+    // The call's first three arguments are start, stride and size, which may differ as long as the
+    // members of each new team pass the same.
+    bool apart;
     struct gpushmem_team_config config;
 };
 

@@ -204,6 +204,36 @@ static void program_team_per_block(void)
     nvshmem_free(values);
 }
 
+// ---- 5b: groups of PEs, each of which names its own ranks in one call for WORLD, as frameworks do
+// ----
+
+static void program_groups(void)
+{
+    int lower = (n + 1) / 2, start = me < lower ? 0 : lower, size = me < lower ? lower : n - lower;
+    nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+    int *sum = shared_array<int>(1), *value = shared_array<int>(1);
+    fill(value, {me});
+    CHECK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, start, 1, size, NULL, 0, &team) == 0);
+    CHECK(nvshmem_team_n_pes(team) == size && nvshmem_team_my_pe(team) == me - start);
+    CHECK(nvshmem_int_sum_reduce(team, sum, value, 1) == 0);
+    CHECK(read_back(sum, 1)[0] == size * start + size * (size - 1) / 2);
+    nvshmem_team_destroy(team);
+    // every other PE downwards; those between are in no team, and need not name the same
+    int last = (n - 1) / 2 * 2, count = last / 2 + 1, odd = me % 2;
+    CHECK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, odd ? 0 : last, odd ? 1 : -2,
+                                     odd ? 1 : count, NULL, 0, &team) == 0);
+    CHECK(nvshmem_team_my_pe(team) == (odd ? -1 : (last - me) / 2));
+    nvshmem_team_destroy(team);
+    // PE 0 means a team with PE 1, which means one of its own
+    if (n > 1) {
+        CHECK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, me == 1, 1, me == 1 ? 1 : 2, NULL, 0,
+                                         &team) != 0);
+        CHECK(team == NVSHMEM_TEAM_INVALID);
+    }
+    nvshmem_free(sum);
+    nvshmem_free(value);
+}
+
 // ---- 6: tokens to their experts: counts by p, tokens by puts of warps, then a signal ----
 
 enum { TOKENS = 12, WIDTH = 8 };
@@ -596,6 +626,7 @@ int main(void)
     program_halo();
     program_all_to_all();
     program_team_per_block();
+    program_groups();
     program_dispatch();
     program_jacobi();
     program_ping_pong();
