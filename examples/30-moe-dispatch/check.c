@@ -6,14 +6,14 @@
 #include "moe.h"
 
 // What one step adds to a token.
-static void add_step(float *out, float *x, uint32_t width, uint64_t step, uint32_t token)
+static void add_step(const struct moe *m, float *out, float *x, uint64_t step, uint32_t token)
 {
-    int me = gpushmem_my_pe();
-    uint32_t experts = EXPERTS * (uint32_t)gpushmem_n_pes();
+    int me = gpushmem_my_pe(), n = gpushmem_n_pes();
+    uint32_t width = m->width;
     for (uint32_t i = 0; i < width; i++)
         x[i] = moe_value(step, me, token, i);
     for (uint32_t k = 0; k < TOP; k++) {
-        uint32_t expert = moe_expert_of(step, me, token, k, experts);
+        uint32_t expert = moe_expert_of(m, step, me, token, k, n);
         for (uint32_t i = 0; i < width; i++)
             out[i] += moe_weight(token, k) * moe_expert(expert, x, i, width);
     }
@@ -28,7 +28,7 @@ int moe_check(const struct moe *m, uint64_t steps, uint64_t *wrong)
         for (uint32_t i = 0; i < m->width; i++)
             expected[i] = 0;
         for (uint64_t step = 1; step <= steps; step++)
-            add_step(expected, x, m->width, step, token);
+            add_step(m, expected, x, step, token);
         // The heap may be GPU memory: copy, do not dereference.
         status =
             gpushmem_float_get(got, m->out + (size_t)token * m->width, m->width, gpushmem_my_pe());

@@ -19,7 +19,7 @@ __global__ void route(struct moe m, uint64_t step)
         for (uint32_t i = threadIdx.x; i < m.width; i += blockDim.x)
             m.x[(size_t)token * m.width + i] = moe_value(step, me, token, i);
         for (uint32_t k = threadIdx.x; k < TOP; k += blockDim.x) {
-            uint32_t expert = moe_expert_of(step, me, token, k, EXPERTS * n), pe = expert / EXPERTS;
+            uint32_t expert = moe_expert_of(&m, step, me, token, k, n), pe = expert / m.experts;
             uint32_t slot = atomicAdd(&m.count[pe], 1u);
             m.chosen[(size_t)pe * m.rows + slot] = {token * TOP + k, expert};
         }

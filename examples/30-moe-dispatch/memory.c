@@ -4,19 +4,19 @@
 
 #include "moe.h"
 
-int moe_create(struct moe *m, uint32_t tokens, uint32_t width, uint32_t slices)
+int moe_create(struct moe *m)
 {
-    size_t n = (size_t)gpushmem_n_pes(), rows = (size_t)tokens * TOP;
-    *m = (struct moe){.tokens = tokens, .width = width, .rows = (uint32_t)rows, .slices = slices};
-    m->x = gpushmem_calloc(tokens * (size_t)width, sizeof(float));
-    m->out = gpushmem_calloc(tokens * (size_t)width, sizeof(float));
+    size_t n = (size_t)gpushmem_n_pes(), tokens = m->tokens, width = m->width, rows = tokens * TOP;
+    m->rows = (uint32_t)rows;
+    m->x = gpushmem_calloc(tokens * width, sizeof(float));
+    m->out = gpushmem_calloc(tokens * width, sizeof(float));
     m->count = gpushmem_calloc(n, sizeof(uint32_t));
     m->chosen = gpushmem_calloc(n * rows, sizeof(struct moe_choice));
     m->received = gpushmem_calloc(n * rows, sizeof(struct moe_choice));
     m->inbox = gpushmem_calloc(n * rows * width, sizeof(float));
     m->results = gpushmem_calloc(n * rows * width, sizeof(float));
     m->answers = gpushmem_calloc(rows * width, sizeof(float));
-    m->arrived = gpushmem_calloc(n * slices, sizeof(uint64_t));
+    m->arrived = gpushmem_calloc(n * m->slices, sizeof(uint64_t));
     m->answered = gpushmem_calloc(1, sizeof(uint64_t));
     int all = m->x && m->out && m->count && m->chosen && m->received && m->inbox && m->results &&
               m->answers && m->arrived;

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { EXPERTS = 4, TOP = 2 }; // experts on each PE, experts of each token
+enum { TOP = 2 }; // experts of each token
 
 // One expert's part in one token.
 struct moe_choice {
@@ -29,8 +29,10 @@ struct moe_choice {
 // signal of its own.
 struct moe {
     uint32_t tokens, width, rows, slices;
-    float *x, *out;              // [tokens][width]
-    uint32_t *count;             // [PEs] choices of this step that go there
+    uint32_t experts; // on each PE
+    uint32_t skew;   // percent of the tokens whose first expert is on PE 0, besides those by chance
+    float *x, *out;  // [tokens][width]
+    uint32_t *count; // [PEs] choices of this step that go there
     struct moe_choice *chosen;   // [PEs][rows] these choices
     struct moe_choice *received; // [PEs][rows] those that came from there
     // [PEs][rows][width] their tokens, and what the experts made of them
@@ -41,8 +43,8 @@ struct moe {
     uint64_t *answered; // slices that have come back, over all steps
 };
 
-// Collective. 0 or a negative status.
-int moe_create(struct moe *m, uint32_t tokens, uint32_t width, uint32_t slices);
+// Collective: memory for m's tokens, width and slices; other members stay. 0 or a negative status.
+int moe_create(struct moe *m);
 int moe_free(struct moe *m);
 // Serial: adds up to *wrong how many values of `out` differ after `steps` steps. 0 or a negative
 // status.
@@ -63,13 +65,14 @@ MOE_FUNCTION float moe_value(uint64_t step, int pe, uint32_t token, uint32_t i)
     return (float)(moe_hash((uint32_t)step << 8 | (uint32_t)pe, token, i) & 15);
 }
 
-// The k-th expert of a token: never one twice.
-MOE_FUNCTION uint32_t moe_expert_of(uint64_t step, int pe, uint32_t token, uint32_t k,
-                                    uint32_t experts)
+// The k-th expert of a token of this PE, of those of n PEs: never one twice.
+MOE_FUNCTION uint32_t moe_expert_of(const struct moe *m, uint64_t step, int pe, uint32_t token,
+                                    uint32_t k, int n)
 {
-    uint32_t h = moe_hash(token, (uint32_t)step, 1u + (uint32_t)pe);
-    uint32_t stride = 1 + (h >> 16) % ((experts - 1) / (TOP - 1));
-    return (h + k * stride) % experts;
+    uint32_t h = moe_hash(token, (uint32_t)step, 1u + (uint32_t)pe), all = m->experts * (uint32_t)n;
+    uint32_t first = moe_hash(h, 0, 0) % 100 < m->skew ? h % m->experts : h % all;
+    uint32_t stride = 1 + (h >> 16) % ((all - 1) / (TOP - 1));
+    return (first + k * stride) % all;
 }
 
 MOE_FUNCTION float moe_weight(uint32_t token, uint32_t k)

@@ -59,49 +59,63 @@ static void report(const struct moe *m, uint64_t steps, double seconds, uint64_t
     double tokens = (double)m->tokens * (double)steps,
            bytes = tokens * TOP * 2.0 * m->width * sizeof(float);
     printf("moe_dispatch: %s: %d PEs, %d experts, top %d of %" PRIu32 " tokens x %" PRIu32
-           " floats: %.2f GB/s a PE, "
-           "%.0f tokens/s",
-           wrong ? "failed" : "ok", gpushmem_n_pes(), EXPERTS * gpushmem_n_pes(), TOP, m->tokens,
-           m->width, bytes / seconds * 1e-9, tokens * gpushmem_n_pes() / seconds);
+           " floats: %.1f us a step, %.2f GB/s a PE, %.0f tokens/s",
+           wrong ? "failed" : "ok", gpushmem_n_pes(), (int)m->experts * gpushmem_n_pes(), TOP,
+           m->tokens, m->width, seconds / (double)steps * 1e6, bytes / seconds * 1e-9,
+           tokens * gpushmem_n_pes() / seconds);
     if (wrong)
         printf(", %" PRIu64 " values differ from the serial run", wrong);
     printf("\n");
 }
 
-static int run(uint32_t tokens, uint32_t width, uint64_t steps)
+static int run(struct moe *m, uint64_t steps)
 {
-    struct moe m;
     uint64_t wrong = 0;
-    int blocks = BLOCKS / gpushmem_n_pes(),
-        status = moe_create(&m, tokens, width, blocks ? blocks : 1);
-    status = status ? status : run_steps(&m, 1, 1); // loads the kernels, connects the PEs
+    int blocks = BLOCKS / gpushmem_n_pes();
+    m->slices = blocks ? (uint32_t)blocks : 1;
+    int status = moe_create(m);
+    status = status ? status : run_steps(m, 1, 1); // loads the kernels, connects the PEs
     double begin = now_s();
-    status = status ? status : run_steps(&m, 2, steps + 1);
+    status = status ? status : run_steps(m, 2, steps + 1);
     double seconds = now_s() - begin;
-    status = status ? status : check(&m, steps + 1, &wrong);
+    status = status ? status : check(m, steps + 1, &wrong);
     if (!status && gpushmem_my_pe() == 0)
-        report(&m, steps, seconds, wrong);
-    status = status ? status : moe_free(&m);
+        report(m, steps, seconds, wrong);
+    status = status ? status : moe_free(m);
     // counted on PE 0: the others do not end the job before it has said so
     return status ? status : wrong != 0;
 }
 
+// Whether the sums of the check are exact: they stay below 2^24 eighths.
+static int exact(const struct moe *m, uint64_t steps)
+{
+    if ((steps + 1) * (m->experts * (uint64_t)gpushmem_n_pes() + 1) <= 100000)
+        return 1;
+    if (gpushmem_my_pe() == 0)
+        fprintf(stderr, "moe_dispatch: steps times experts of all PEs may be up to 100000\n");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t numbers[] = {TOKENS, WIDTH, STEPS};
-    for (int i = 1; i < argc && i <= 3; i++)
-        numbers[i - 1] = strtoull(argv[i], NULL, 10);
-    uint64_t tokens = numbers[0], width = numbers[1], steps = numbers[2];
-    // sums stay exact up to there
-    if (!tokens || tokens > 1u << 20 || !width || width > 1u << 20 || !steps || steps > 1000) {
-        fprintf(
-            stderr,
-            "usage: moe_dispatch [tokens of each PE] [floats of a token] [steps, up to 1000]\n");
-        return 2;
+    uint64_t numbers[] = {TOKENS, WIDTH, STEPS, 4, 0},
+             most[] = {1u << 20, 1u << 20, 1000, 256, 100};
+    for (int i = 0; i < 5; i++) {
+        if (i + 1 < argc)
+            numbers[i] = strtoull(argv[i + 1], NULL, 10);
+        if ((!numbers[i] && i < 4) || numbers[i] > most[i]) {
+            fprintf(stderr,
+                    "usage: moe_dispatch [tokens of each PE] [floats of a token] [steps, up "
+                    "to 1000] [experts of each PE, up to 256] [skew in percent]\n");
+            return 2;
+        }
     }
+    struct moe m = {};
+    m.tokens = (uint32_t)numbers[0], m.width = (uint32_t)numbers[1];
+    m.experts = (uint32_t)numbers[3], m.skew = (uint32_t)numbers[4];
     int status = gpushmem_init();
     if (!status)
-        status = run((uint32_t)tokens, (uint32_t)width, steps);
+        status = exact(&m, numbers[2]) ? run(&m, numbers[2]) : 2;
     if (status >= 0 && gpushmem_finalize())
         status = -1;
     if (status < 0)
