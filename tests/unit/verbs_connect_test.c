@@ -42,6 +42,19 @@ static void reply(const struct gpsh_verbs_message *to, uint8_t kind, uint32_t ow
         fake_datagram(datagrams, bytes, sizeof bytes);
 }
 
+// What the peer's end says to that. False: nothing.
+static bool answer(const struct gpsh_verbs_message *message)
+{
+    static const uint8_t answers[] = {[GPSH_VERBS_GREETS] = GPSH_VERBS_READY,
+                                      [GPSH_VERBS_READY] = GPSH_VERBS_UP,
+                                      [GPSH_VERBS_CLOSES] = GPSH_VERBS_CLOSED};
+    uint8_t kind = message->kind < sizeof answers ? answers[message->kind] : 0;
+    if (kind)
+        reply(message, kind == GPSH_VERBS_CLOSED && keeps ? GPSH_VERBS_KEEPS : kind,
+              6 + message->own);
+    return kind;
+}
+
 static void play(struct ibv_qp *from, const void *bytes, size_t n)
 {
     struct gpsh_verbs_message message;
@@ -55,12 +68,8 @@ static void play(struct ibv_qp *from, const void *bytes, size_t n)
         return;
     if (refuse)
         reply(&message, GPSH_VERBS_REFUSES, 6 + message.own);
-    else if (message.kind == GPSH_VERBS_GREETS)
-        reply(&message, GPSH_VERBS_READY, 6 + message.own);
-    else if (message.kind == GPSH_VERBS_READY)
-        reply(&message, GPSH_VERBS_UP, 6 + message.own);
-    else if (message.kind == GPSH_VERBS_CLOSES)
-        reply(&message, keeps ? GPSH_VERBS_KEEPS : GPSH_VERBS_CLOSED, 6 + message.own);
+    else
+        answer(&message);
 }
 
 static void open_with(int channels, const char *setting)
@@ -190,6 +199,9 @@ Test(verbs_connect, refused__operations_fail_with_the_reason)
     cr_assert_geq(fake_post_op(&pair, &op), 0);
     finish(1);
     cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_expect(strstr(flow_to(1)->link.why, "PE 1 refuses a connection: its NIC makes no queue pair "
+                                           "for it (Cannot allocate memory)"),
+              "%s", flow_to(1)->link.why);
     cr_assert_eq(pair.failed_pe, 1);
     cr_assert_eq(fake_post_op(&pair, &op), GPUSHMEM_ERR_TRANSPORT);
     struct gpsh_op own = op;
@@ -209,9 +221,31 @@ Test(verbs_connect, no_queue_pair_any_more__that_flow_fails_alone)
     cr_assert_geq(fake_post_op(&pair, &op), 0);
     finish(1);
     cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_expect(strstr(flow_to(1)->link.why, "cannot create a queue pair") &&
+                  strstr(flow_to(1)->link.why, "(Too many open files): raise `ulimit -n`"),
+              "%s", flow_to(1)->link.why);
     fake_post_op(&pair, &own);
     finish(0);
     cr_assert_eq(pair.channel->flows[0].error, 0);
+}
+
+// It may be that other files are closed soon.
+Test(verbs_connect, no_queue_pair_for_a_while__nothing_is_lost)
+{
+    static const int errors[] = {EMFILE, ENOMEM, EAGAIN};
+    for (int i = 0; i < 3; i++) {
+        fake_pair_close(&pair);
+        open_lazy();
+        struct gpsh_op op = fake_put(pair.heap, 0, 8);
+        fake.qp_error = errors[i];
+        cr_assert_geq(fake_post_op(&pair, &op), 0);
+        for (int naps = 0; naps < 300; naps++, nap())
+            gpsh_verbs_ops.progress(pair.channel);
+        cr_assert_eq(count(GPSH_VERBS_GREETS), 0);
+        fake.qp_error = 0;
+        finish(1);
+        cr_assert_eq(pair.channel->flows[1].error, 0);
+    }
 }
 
 Test(verbs_connect, peer_lost_in_the_handshake__operations_fail)
@@ -500,6 +534,42 @@ Test(verbs_connect, nic_makes_no_more__one_that_rests_is_closed)
     cr_assert_eq(pair.failures, 0);
 }
 
+// One is closed for room, and that is no help: the others stay.
+Test(verbs_connect, nic_makes_none__no_more_are_closed_than_are_needed)
+{
+    enum { CHANNELS = 4 };
+    struct gpsh_channel *all[CHANNELS];
+    fake_pair_close(&pair);
+    open_with(CHANNELS, NULL);
+    all[0] = pair.channel;
+    for (int i = 1; i < CHANNELS; i++)
+        cr_assert_eq(gpsh_verbs_ops.channel_open(pair.transport, i, &all[i]), 0);
+    for (int i = 0; i < CHANNELS; i++) {
+        second = all[i];
+        put(second, 1, 0);
+        settle();
+    }
+    fake.qp_error = ENOMEM;
+    struct gpsh_op own = fake_put(pair.heap, 0, 8);
+    own.pe = 0;
+    cr_assert_geq(fake_post_op(&pair, &own), 0);
+    for (int naps = 0; naps < 500; naps++, nap())
+        gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(count(GPSH_VERBS_CLOSES), 1);
+    for (uint64_t i = 1; i < CHANNELS; i++) {
+        second = all[i];
+        put(second, i + 1, 8 * i); // the first is the one that was closed
+        while (second->pending) {
+            fake_run(FAKE_JOURNAL, IBV_WC_SUCCESS);
+            gpsh_verbs_ops.progress(second);
+        }
+        cr_assert_eq(there(8 * i), i + 1);
+    }
+    fake.qp_error = 0;
+    finish(0);
+    cr_assert_eq(pair.channel->flows[0].error, 0);
+}
+
 Test(verbs_connect, peer_closes__closed_if_nothing_is_under_way)
 {
     put(pair.channel, 1, 0);
@@ -533,6 +603,73 @@ Test(verbs_connect, peer_closes__closed_if_nothing_is_under_way)
     cr_assert_eq(there(0), 3);
 }
 
+// Over two rails a signal is posted when its data has arrived: until then it has something under
+// way, though a rail may have nothing.
+Test(verbs_connect, peer_closes__while_a_signal_waits_for_its_data__kept)
+{
+    enum { BYTES = 2 << 20, SIGNAL = 3 << 20 };
+    fake_pair_close(&pair);
+    n_rails = 2;
+    open_with(1, "GPUSHMEM_VERBS_RAILS=2");
+    put(pair.channel, 1, 0);
+    finish(1);
+    memset(pair.heap, 5, BYTES);
+    struct gpsh_op op = fake_put(pair.heap, 0, BYTES);
+    op.kind = GPSH_OP_PUT_SIGNAL;
+    op.operand = 7;
+    op.signal = SIGNAL;
+    cr_assert_geq(fake_post_op(&pair, &op), 0);
+    gpsh_verbs_ops.flush(pair.channel);
+    cr_assert_geq(fake_waiting(), 2, "data by both rails");
+    fake_run(1, IBV_WC_SUCCESS);
+    struct gpsh_verbs_message message = greeting();
+    message.kind = GPSH_VERBS_CLOSES;
+    message.n_rails = 2;
+    message.qpns[1] = 78;
+    message.own = 7;
+    message.yours = flow_to(1)->link.own;
+    message.reason = 1;
+    hear(&message);
+    wait_until_sent(GPSH_VERBS_KEEPS, 1);
+    cr_assert_eq(there(SIGNAL), 0);
+    finish(1);
+    cr_assert(there(SIGNAL) == 7 && !memcmp(pair.there, pair.heap, BYTES));
+    cr_assert_eq(count(GPSH_VERBS_CLOSED), 0);
+    message.reason = 2;
+    hear(&message);
+    wait_until_sent(GPSH_VERBS_CLOSED, 1);
+    cr_assert_eq(pair.failures, 0);
+}
+
+// This end has asked for it.
+Test(verbs_connect, signal__posted_while_it_closes__goes_with_its_data_by_the_next_connection)
+{
+    reopen("GPUSHMEM_VERBS_QUEUE_PAIRS=1");
+    put(pair.channel, 1, 0);
+    settle();
+    mute = true;
+    put(second, 2, 8);
+    wait_until_sent(GPSH_VERBS_CLOSES, 1);
+    memset(pair.heap, 5, 4096);
+    struct gpsh_op op = fake_put(pair.heap, 4096, 4096);
+    op.kind = GPSH_OP_PUT_SIGNAL;
+    op.operand = 7;
+    op.signal = 16384;
+    cr_assert_geq(fake_post_op(&pair, &op), 0);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(fake_waiting(), 0);
+    mute = false;
+    while (!there(16384)) {
+        fake_run(1, IBV_WC_SUCCESS);
+        gpsh_verbs_ops.progress(pair.channel);
+        gpsh_verbs_ops.progress(second);
+    }
+    cr_assert(!memcmp(pair.there + 4096, pair.heap, 4096));
+    settle();
+    cr_assert(there(16384) == 7 && there(8) == 2);
+    cr_assert_eq(pair.failures, 0);
+}
+
 // A refusal to close that comes late is not taken for one of the next time.
 Test(verbs_connect, kept__told_late__not_believed)
 {
@@ -552,6 +689,63 @@ Test(verbs_connect, kept__told_late__not_believed)
     mute = false;
     settle();
     cr_assert(there(0) == 3 && there(8) == 2);
+}
+
+// ---- Round trips ----
+
+// The peer answers what this end has said, and that is one: until something is posted on `channel`.
+// What is said again because nobody has answered yet is not counted again.
+static int round_trips(struct gpsh_channel *channel)
+{
+    const int posts = fake.n_posts;
+    int rounds = 0, answered = n_sent;
+    uint64_t last = 0;
+    while (fake.n_posts == posts) {
+        gpsh_verbs_ops.progress(channel);
+        pthread_mutex_lock(&lock);
+        int said = n_sent;
+        struct gpsh_verbs_message message = sent[(said + MOST - 1) % MOST];
+        pthread_mutex_unlock(&lock);
+        uint64_t what = (uint64_t)message.own << 8 | message.kind;
+        if (said > answered && answer(&message)) {
+            rounds += what != last;
+            last = what;
+        }
+        answered = said;
+        nap();
+    }
+    return rounds;
+}
+
+// Counted, and not timed: what a first put waits for beside its own way there.
+Test(verbs_connect, first_put__to_a_new_peer__one_round_trip_more)
+{
+    mute = true;
+    uint64_t value = 42;
+    struct gpsh_op op = fake_put((char *)&value, 64, 8);
+    op.flags = GPSH_OP_CAPTURE;
+    cr_assert_geq(fake_post_op(&pair, &op), 0);
+    cr_assert_eq(round_trips(pair.channel), 1);
+    finish(1);
+    cr_assert_eq(there(64), 42);
+    int said = n_sent;
+    put(pair.channel, 43, 64);
+    cr_assert_eq(fake_waiting(), 1, "the next one waits for nothing");
+    finish(1);
+    cr_assert_eq(n_sent, said);
+}
+
+Test(verbs_connect, first_put__which_takes_the_place_of_another_connection__two_round_trips_more)
+{
+    reopen("GPUSHMEM_VERBS_QUEUE_PAIRS=1");
+    put(pair.channel, 1, 0);
+    settle();
+    mute = true;
+    put(second, 2, 8);
+    cr_assert_eq(round_trips(second), 2);
+    mute = false;
+    settle();
+    cr_assert_eq(there(8), 2);
 }
 
 // ---- What fails meanwhile ----

@@ -91,12 +91,17 @@ static struct ibv_qp *refuse(int error)
     return NULL;
 }
 
+SHCA_EXPORT _Atomic int gpushmem_softhca_qp_error; // README.md
+
 SHCA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     if ((init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD) || init->srq)
         return refuse(EOPNOTSUPP);
     if (!sizes_valid(&init->cap) || !init->send_cq || !init->recv_cq)
         return refuse(EINVAL);
+    int error = atomic_load(&gpushmem_softhca_qp_error);
+    if (error)
+        return refuse(error);
     struct shca_device *device = shca_device_of(pd->context);
     struct shca_qp *qp = shca_lines(sizeof *qp);
     if (!qp)

@@ -42,6 +42,7 @@ enum {
     CALLED_DOUBLES = 9, // or 10 s, where only the peer wants the connection
     ROOM_MS = 20,       // so long a budget makes a flow wait
     KEPT_MS = 1,        // so long nobody asks again to close what is in use: a few round trips
+    HOPE_MS = 1000,     // so long a NIC that makes none is asked again where none can be closed
 };
 
 struct verbs_handshakes {
@@ -56,6 +57,7 @@ struct verbs_handshakes {
     struct verbs_awake awake;
     uint32_t attempts;
     uint32_t queue_pairs, closing; // there are, and of these about to go
+    uint32_t in_vain;              // queue pairs closed since the last one was made
     uint32_t dice;
     struct verbs_turnover turnover;
     bool may_shut;
@@ -100,6 +102,7 @@ static void fail(struct verbs_flow *flow, int code, const char *why)
 {
     struct verbs_link *link = &flow->link;
     drop(flow);
+    link->full_ns = 0;
     if (verbs_is_kernels(flow->channel))
         gpsh_verbs_kernel_out(flow, why);
     if (!link->called) {
@@ -124,8 +127,9 @@ static int begin(struct verbs_handshakes *all, struct verbs_flow *flow)
             return error;
         }
     }
+    all->in_vain = 0;
     flow->link.own = ++all->attempts;
-    flow->link.room_ns = 0;
+    flow->link.room_ns = flow->link.full_ns = 0;
     all->queue_pairs += flow->n_rails;
     flow->link.level = VERBS_LEVEL_GREETS;
     return 0;
@@ -220,6 +224,17 @@ static bool others_have_room(const struct verbs_handshakes *all, const struct ve
     return all->under_way && (all->under_way != flow || flow->link.next);
 }
 
+// Whether to close another one for a NIC that makes no more. Where it makes none though some were
+// closed, closing more would cost what still works; and of files that a process may have open,
+// queue pairs are none.
+static bool closes_for(struct verbs_handshakes *all, struct verbs_flow *flow, int error)
+{
+    if (error == EMFILE)
+        return false;
+    bool helps = all->in_vain < flow->n_rails;
+    return all->closing || (helps && close_one(all, flow)) || others_have_room(all, flow);
+}
+
 // Whether the NIC, which makes no more, may do so soon.
 static bool gets_room(struct verbs_handshakes *all, struct verbs_flow *flow, int error)
 {
@@ -227,10 +242,10 @@ static bool gets_room(struct verbs_handshakes *all, struct verbs_flow *flow, int
     struct verbs_link *link = &flow->link;
     if (error != ENOMEM && error != ENOSPC && error != EMFILE && error != EAGAIN)
         return false;
-    if (!link->room_ns)
-        link->room_ns = now + gpsh_verbs_patience_ns(all->verbs);
-    bool closes = all->closing || close_one(all, flow);
-    return now < link->room_ns && (closes || others_have_room(all, flow));
+    if (!link->full_ns)
+        link->full_ns = now;
+    return now - link->full_ns < (closes_for(all, flow, error) ? gpsh_verbs_patience_ns(all->verbs)
+                                                               : HOPE_MS * UINT64_C(1000000));
 }
 
 static void wait_for_room(struct verbs_handshakes *all, struct verbs_flow *flow)
@@ -430,10 +445,12 @@ static void hear_closed(struct verbs_handshakes *all, struct verbs_flow *flow,
     struct verbs_link *link = &flow->link;
     if (!link->own || message->yours != link->own || link->level != VERBS_LEVEL_CLOSES)
         return;
-    if (message->kind == GPSH_VERBS_CLOSED)
+    if (message->kind == GPSH_VERBS_CLOSED) {
+        all->in_vain += flow->n_rails;
         drop(flow);
-    else if (message->reason == link->asks)
+    } else if (message->reason == link->asks) {
         keep(all, flow);
+    }
 }
 
 static bool is_for_us(const struct gpsh_verbs *verbs, const struct gpsh_verbs_message *message)

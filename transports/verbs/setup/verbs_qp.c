@@ -35,10 +35,11 @@ static struct ibv_qp *try_create(struct verbs_rail *rail, struct ibv_qp_init_att
 
 static int cannot_create(const struct verbs_rail *rail, uint32_t depth)
 {
+    bool files = errno == EMFILE || errno == ENFILE;
     return gpsh_fail(GPUSHMEM_ERR_TRANSPORT,
                      "%s cannot create a queue pair with %u send entries (%s): raise "
-                     "`ulimit -l`, or lower GPUSHMEM_CONTEXTS",
-                     rail->name, depth, strerror(errno));
+                     "`ulimit -%c`, or lower GPUSHMEM_CONTEXTS",
+                     rail->name, depth, strerror(errno), files ? 'n' : 'l');
 }
 
 static struct ibv_qp_init_attr attributes(uint32_t depth, struct ibv_cq *cq, uint32_t inlined)

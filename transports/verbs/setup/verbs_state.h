@@ -310,6 +310,7 @@ struct verbs_link {
     uint64_t since_ns, until_ns; // of the clock below: when it began, when the patience is over
     bool told;                   // that the peer is stopped
     uint64_t room_ns;            // until when it waits for room, 0: it does not
+    uint64_t full_ns;            // since when the NIC makes none for it; 0: it has not been asked
     uint64_t kept_ns;            // until then the peer is not asked again to close
     int code;
     char why[320];
