@@ -24,9 +24,11 @@ GPSH_DEV uint64_t gpsh_dev_amo(const struct gpushmem_dev &dev, const struct gpus
         return 0;
     uint64_t away = gpsh_dev_away_amo(dev, pe);
     if (!away && gpsh_dev_posts_to(via, pe)) {
-        const struct gpsh_dev_taken got =
-            gpsh_dev_nic_amo(*via.self, via.nic, amo, target, width, operand, compare, pe, fetch);
-        if (got.taken)
+        const struct gpsh_dev_taken got = gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+            return gpsh_dev_nic_amo(*via.self, via.nic, amo, target, width, operand, compare, pe,
+                                    fetch, prepared);
+        });
+        if (got.how == GPSH_NIC_TAKEN)
             return got.value;
         const uint64_t before =
             gpsh_dev_ring_amo(via, amo, target, width, operand, compare, pe, fetch);
@@ -65,8 +67,11 @@ GPSH_DEV void gpsh_dev_put_signal_away(const struct gpushmem_dev &via, void *to,
                                        size_t bytes, uint64_t *signal, uint64_t value, int op,
                                        int pe, bool blocking)
 {
-    if (!gpsh_dev_posts_to(via, pe) || !gpsh_dev_nic_put_signal(*via.self, via.nic, to, from, bytes,
-                                                                signal, value, op, pe, blocking))
+    const auto became = gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+        return gpsh_dev_nic_put_signal(*via.self, via.nic, to, from, bytes, signal, value, op, pe,
+                                       blocking, prepared);
+    });
+    if (became != GPSH_NIC_TAKEN)
         gpsh_dev_ring_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking);
 }
 

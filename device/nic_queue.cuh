@@ -216,44 +216,58 @@ GPSH_DEV bool gpsh_dev_nic_looks(struct gpushmem_nic_queue *q, uint64_t looked, 
     return true;
 }
 
-// Waits until the WQEs below `least` are complete. Not 0: one below `end` will never be, or the
-// wait is over, and why. What a wait in the midst of a post keeps in registers every kernel that
-// posts needs, so this is one function, and looks up when it is over only now and then.
-GPSH_DEV_CALL int gpsh_dev_nic_await_done(const struct gpushmem_dev &dev,
-                                          struct gpushmem_nic_queue *q, uint64_t least,
-                                          uint64_t end)
+// A wait for the WQEs below `least`, of which those below least + behind come next. It is in the
+// thread's own memory, and its steps are a function: each register that a wait keeps would be one
+// more of every kernel that posts.
+struct gpsh_dev_nic_wait {
+    uint64_t least;
+    uint64_t mine; // of gpsh_dev_nic_looks
+    struct gpsh_dev_lean_wait lean;
+    uint32_t behind;
+};
+
+enum { GPSH_NIC_WAITS_ON = 1 };
+
+// GPSH_NIC_WAITS_ON, or why the wait is over: 0, or a status.
+GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
+                                         struct gpsh_dev_nic_wait *wait)
 {
-    struct gpsh_dev_lean_wait wait = {};
-    uint64_t mine = 0;
-    int status = 0;
-    while (!status) {
-        // side by side
-        const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
-                       looked = gpsh_dev_load64_relaxed_gpu(&q->looked),
-                       failed = gpsh_dev_load64_relaxed_gpu(&q->failed),
-                       done = gpsh_dev_load64_relaxed_gpu(&q->done);
-        if (done >= least)
-            break;
-        if (~failed < end)
-            status = (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
-        else if (gpsh_dev_nic_looks(q, looked, &mine))
-            gpsh_dev_nic_consume(q, polled, done, end);
-        if (!status)
-            status = gpsh_dev_lean_spin(dev, &wait);
-    }
-    if (mine)
+    // side by side
+    const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
+                   looked = gpsh_dev_load64_relaxed_gpu(&q->looked),
+                   failed = gpsh_dev_load64_relaxed_gpu(&q->failed),
+                   done = gpsh_dev_load64_relaxed_gpu(&q->done);
+    if (done >= wait->least)
+        return 0;
+    if (~failed < wait->least + wait->behind)
+        return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
+    if (gpsh_dev_nic_looks(q, looked, &wait->mine))
+        gpsh_dev_nic_consume(q, polled, done, wait->least + wait->behind);
+    const int status = gpsh_dev_lean_spin(*gpushmem_nic_dev(q), &wait->lean);
+    return status ? status : GPSH_NIC_WAITS_ON;
+}
+
+// Waits until the WQEs below `least` are complete. Not 0: one below least + behind will never be,
+// or the wait is over, and why.
+GPSH_DEV_CALL int gpsh_dev_nic_await_done(struct gpushmem_nic_queue *q, uint64_t least,
+                                          uint32_t behind)
+{
+    struct gpsh_dev_nic_wait wait = {least, 0, {}, behind};
+    int status = GPSH_NIC_WAITS_ON;
+    while (status == GPSH_NIC_WAITS_ON)
+        status = gpsh_dev_nic_wait_step(q, &wait);
+    if (wait.mine)
         gpsh_dev_store64_relaxed_gpu(&q->looked, 0); // the next one need not wait
     return status;
 }
 
 // Until the WQEs below `end` are complete. What they fetched is visible then. 0, or why not: that
 // was recorded.
-GPSH_DEV_CALL int gpsh_dev_nic_await(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                     uint64_t end)
+GPSH_DEV_CALL int gpsh_dev_nic_await(struct gpushmem_nic_queue *q, uint64_t end)
 {
-    const int status = gpsh_dev_nic_await_done(dev, q, end, end);
+    const int status = gpsh_dev_nic_await_done(q, end, 0);
     if (status && !gpsh_dev_nic_has_failed(q, end))
-        gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+        gpsh_dev_fail(*gpushmem_nic_dev(q), status, q->pe, nullptr, 0);
     if (!status)
         gpsh_dev_fence_acquire_sys();
     return status;
@@ -268,7 +282,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
     int first = 0;
     for (uint32_t i = 0; i < n;) {
         struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
-        int status = gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+        int status = gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
         first = first ? first : status;
         if (++i < n)
             pe = gpsh_dev_load32_relaxed_gpu(&used[i]);
@@ -279,7 +293,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
 GPSH_DEV_CALL void gpsh_dev_nic_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
     struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
-    gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
+    gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
 }
 
 // ---- Fences ----
@@ -303,25 +317,30 @@ GPSH_DEV_CALL void gpsh_dev_nic_meet_fence(const struct gpushmem_dev &dev,
     gpsh_dev_max64_relaxed_gpu(&q->fence_seen, fences);
 }
 
+// What became of an operation.
+enum gpsh_dev_nic_how {
+    GPSH_NIC_LEFT,    // it goes through a ring
+    GPSH_NIC_TAKEN,   // it is posted
+    GPSH_NIC_UNREADY, // the queue has to be prepared for it
+};
+
 // An operation towards the queue's PE goes through a ring: what a fence orders before it is
 // complete when this returns.
-GPSH_DEV_CALL bool gpsh_dev_nic_step_aside(const struct gpushmem_dev &dev,
-                                           struct gpushmem_nic_queue *q)
+GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_step_aside(struct gpushmem_nic_queue *q)
 {
     const uint64_t before = gpsh_dev_load64_relaxed_gpu(&q->fence_at);
     if (gpsh_dev_load64_relaxed_gpu(&q->done) < before)
-        gpsh_dev_nic_await(dev, q, before);
-    return false;
+        gpsh_dev_nic_await(q, before);
+    return GPSH_NIC_LEFT;
 }
 
 // An atomic goes through a ring. Those of one thread on one word are expected to happen in its
 // order, although only a fence promises that: so it waits for what was posted before, and what is
 // posted after it waits as after a fence.
-GPSH_DEV_CALL bool gpsh_dev_nic_before_ring(const struct gpushmem_dev &dev,
-                                            struct gpushmem_nic_queue *q)
+GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_before_ring(struct gpushmem_nic_queue *q)
 {
-    gpsh_dev_nic_await(dev, q, gpsh_dev_load64_relaxed_gpu(&q->head));
-    return false;
+    gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
+    return GPSH_NIC_LEFT;
 }
 
 GPSH_DEV_CALL void gpsh_dev_nic_after_ring(const struct gpushmem_dev &dev)
@@ -347,13 +366,12 @@ GPSH_DEV struct gpsh_dev_nic_done gpsh_dev_nic_done_of(const struct gpushmem_nic
 
 // A wait of a thread that posts is over since it took too long, or the host has ended it: what was
 // reserved from `first` on is never written.
-GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(const struct gpushmem_dev &dev,
-                                                struct gpushmem_nic_queue *q, uint64_t first,
+GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(struct gpushmem_nic_queue *q, uint64_t first,
                                                 int status)
 {
     gpsh_dev_nic_give_up(q, first, status);
     if (status == GPUSHMEM_ERR_TIMEOUT)
-        gpsh_dev_fail(dev, status, q->pe, nullptr, 0);
+        gpsh_dev_fail(*gpushmem_nic_dev(q), status, q->pe, nullptr, 0);
 }
 
 // What a WQE takes from its queue. It never changes while the queue is up.
@@ -477,8 +495,7 @@ GPSH_DEV_CALL void gpsh_dev_nic_ring(struct gpushmem_nic_queue *q, const struct 
 
 // Waits for the turn, and rings then. That is within the loop: threads of a warp may be held up
 // behind it until all of them are there.
-GPSH_DEV_CALL void gpsh_dev_nic_await_turn(const struct gpushmem_dev &dev,
-                                           struct gpushmem_nic_queue *q, uint64_t first,
+GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_t first,
                                            uint64_t written)
 {
     const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q, q->marks, q->marks_log2);
@@ -492,8 +509,8 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(const struct gpushmem_dev &dev,
         }
         if (~gpsh_dev_load64_relaxed_gpu(&q->failed) < first) // nobody writes what is before
             return;
-        if (int status = gpsh_dev_lean_spin(dev, &wait)) {
-            gpsh_dev_nic_leave_unwritten(dev, q, first, status);
+        if (int status = gpsh_dev_lean_spin(*gpushmem_nic_dev(q), &wait)) {
+            gpsh_dev_nic_leave_unwritten(q, first, status);
             return;
         }
     }
@@ -502,9 +519,8 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(const struct gpushmem_dev &dev,
 // The WQEs from `first` on are written, by threads that have met since: to the end of `written`.
 // Who has not the turn leaves the doorbell to the thread that has it, unless that is about to
 // leave.
-GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                   const struct gpsh_dev_bell bell, uint64_t first,
-                                   uint64_t written)
+GPSH_DEV void gpsh_dev_nic_publish(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell bell,
+                                   uint64_t first, uint64_t written)
 {
     uint64_t *const mark = gpsh_dev_nic_mark(bell, first);
     const uint64_t turn = gpushmem_nic_turn(first);
@@ -517,7 +533,7 @@ GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushm
         found = gpsh_dev_exchange64_relaxed_gpu(mark,
                                                 relieves ? written | GPUSHMEM_NIC_WAITS : written);
         if (found != turn && (relieves || found == (turn | GPUSHMEM_NIC_PROMISED)))
-            return gpsh_dev_nic_await_turn(dev, q, first, written);
+            return gpsh_dev_nic_await_turn(q, first, written);
         if (found != turn)
             return;
         gpsh_dev_fence_acquire_sys(); // the record of the one before
@@ -530,8 +546,9 @@ GPSH_DEV void gpsh_dev_nic_publish(const struct gpushmem_dev &dev, struct gpushm
 struct gpsh_dev_places {
     uint64_t first; // of the first thread
     struct gpsh_dev_nic_facts facts;
-    unsigned mask;  // the threads; 0: there are no places
+    unsigned mask;  // the threads
     uint32_t flags; // of the first WQE of each thread
+    bool wait;      // there may be no room yet
 };
 
 // Of what is reserved with the threads' places.
@@ -540,38 +557,41 @@ enum { GPSH_NIC_WITH_READ = 1 }; // one more, behind them
 // One add for the threads of a warp that are here together and have the same queue, n places each.
 // The functions that threads meet in are not inlined, so that each has one place for all. `done`:
 // as seen lately; `flags`: of WQEs, and GPSH_NIC_WITH_READ.
-GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(const struct gpushmem_dev &dev,
-                                                          struct gpushmem_nic_queue *q, unsigned n,
+GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(struct gpushmem_nic_queue *q, unsigned n,
                                                           uint64_t done, uint32_t flags)
 {
     const unsigned mask = gpsh_dev_lanes_with(q),
                    count = n * gpsh_dev_lanes_size(mask) + (flags & GPSH_NIC_WITH_READ);
     uint64_t first = 0;
-    int status = 0;
     if (gpsh_dev_lanes_rank(mask) == 0)
         first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
     const struct gpsh_dev_nic_facts facts = gpsh_dev_nic_facts_of(q); // while the add is under way
     first = gpsh_dev_lanes_first(mask, first);
-    if (first + count <= done + facts.depth)
-        return {first, facts, mask, flags};
+    return {first, facts, mask, flags, first + count > done + facts.depth};
+}
+
+// Until there is room for `count` places from `first` on; false: there will be none.
+GPSH_DEV_CALL bool gpsh_dev_nic_await_room(struct gpushmem_nic_queue *q, unsigned mask,
+                                           uint64_t first, unsigned count)
+{
+    int status = 0;
     if (gpsh_dev_lanes_rank(mask) == 0) {
-        status = gpsh_dev_nic_await_done(dev, q, first + count - q->depth, first + count);
+        status = gpsh_dev_nic_await_done(q, first + count - q->depth, q->depth);
         if (status)
-            gpsh_dev_nic_leave_unwritten(dev, q, first, status);
+            gpsh_dev_nic_leave_unwritten(q, first, status);
     }
-    status = (int)gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status);
-    return {first, gpsh_dev_nic_facts_of(q), status ? 0 : mask, flags};
+    return !gpsh_dev_lanes_first(mask, (uint64_t)(int64_t)status);
 }
 
 // All threads of these `count` places have written theirs. `kind`: of the thread's last WQE.
-GPSH_DEV_CALL void gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                       uint64_t *marks, uint32_t marks_log2, unsigned mask,
-                                       uint64_t first, unsigned count, uint32_t kind)
+GPSH_DEV_CALL void gpsh_dev_nic_commit(struct gpushmem_nic_queue *q, uint64_t *marks,
+                                       uint32_t marks_log2, unsigned mask, uint64_t first,
+                                       unsigned count, uint32_t kind)
 {
     kind = (uint32_t)gpsh_dev_lanes_last(mask, kind);
     gpsh_dev_lanes_meet(mask); // their stores, before the first one's fence
     if (gpsh_dev_lanes_rank(mask) == 0)
-        gpsh_dev_nic_publish(dev, q, gpsh_dev_nic_bell(q, marks, marks_log2), first,
+        gpsh_dev_nic_publish(q, gpsh_dev_nic_bell(q, marks, marks_log2), first,
                              gpushmem_nic_written(first + count, kind));
     // No lane goes ahead of the first one, to reserve what that one would have to wait for.
     gpsh_dev_lanes_meet(mask);
@@ -579,56 +599,90 @@ GPSH_DEV_CALL void gpsh_dev_nic_commit(const struct gpushmem_dev &dev, struct gp
 
 // Writes a read, behind what the warp's threads write: it is complete when that has reached the
 // memory there. Returns its kind.
-GPSH_DEV_CALL uint32_t gpsh_dev_nic_read_back(const struct gpushmem_dev &dev,
-                                              const struct gpushmem_nic_queue *q,
+GPSH_DEV_CALL uint32_t gpsh_dev_nic_read_back(const struct gpushmem_nic_queue *q,
                                               const struct gpsh_dev_nic_facts facts,
                                               uint64_t position)
 {
-    const struct gpsh_dev_wqe read =
-        gpsh_dev_wqe_data(GPSH_NIC_READ, dev.heap, q->scrap, q->answers_lkey, sizeof(uint64_t));
+    const struct gpsh_dev_wqe read = gpsh_dev_wqe_data(GPSH_NIC_READ, gpushmem_nic_dev(q)->heap,
+                                                       q->scrap, q->answers_lkey, sizeof(uint64_t));
     gpsh_dev_nic_write(facts, position, read, GPSH_NIC_SIGNALLED);
     return gpushmem_nic_kind(read.opcode, read.size);
 }
 
-// Posts N WQEs, one after the other, of which the last one of the warp's threads asks for a
-// completion, or a read behind it. Returns the position after the last one, or 0 if that is not
-// possible. The source of a WQE is what the thread sees. `found`: of the queue, a moment ago.
-template <int N>
-GPSH_DEV uint64_t gpsh_dev_nic_post(const struct gpushmem_dev &dev, struct gpushmem_nic_queue *q,
-                                    const struct gpsh_dev_nic_done &found,
-                                    const struct gpsh_dev_wqe (&what)[N], bool fetches)
+// N WQEs that a thread posts, one after the other.
+template <int N> struct gpsh_dev_posting {
+    struct gpushmem_nic_queue *q;
+    struct gpsh_dev_places places;
+    struct gpsh_dev_wqe what[N];
+    bool fetches, reads; // a read behind them
+};
+
+// Writes them to their places. Returns the position after the last one.
+template <int N> GPSH_DEV uint64_t gpsh_dev_nic_fill(const struct gpsh_dev_posting<N> &posting)
 {
-    const bool reads = found.flags & GPUSHMEM_NIC_APART && !(fetches && N == 1);
-    const struct gpsh_dev_places places = gpsh_dev_nic_reserve(
-        dev, q, N, found.done,
-        (found.fenced > found.done ? GPSH_NIC_FENCED : 0) | (reads ? GPSH_NIC_WITH_READ : 0));
-    if (!places.mask)
-        return 0;
+    const struct gpsh_dev_places &places = posting.places;
     const unsigned rank = gpsh_dev_lanes_rank(places.mask), size = gpsh_dev_lanes_size(places.mask);
     const bool last = rank + 1 == size;
     const uint64_t mine = places.first + N * rank;
     GPSH_UNROLL
     for (int i = 0; i < N; i++)
-        gpsh_dev_nic_write(places.facts, mine + i, what[i],
+        gpsh_dev_nic_write(places.facts, mine + i, posting.what[i],
                            (i ? 0 : places.flags & GPSH_NIC_FENCED) |
-                               (last && !reads && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
-    if (fetches)
-        gpsh_dev_max64_relaxed_gpu(&q->fetching, mine + N);
-    uint32_t kind = gpushmem_nic_kind(what[N - 1].opcode, what[N - 1].size);
-    if (last && reads)
-        kind = gpsh_dev_nic_read_back(dev, q, places.facts, mine + N);
-    gpsh_dev_nic_commit(dev, q, places.facts.marks, places.facts.marks_log2, places.mask,
-                        places.first, N * size + reads, kind);
+                               (last && !posting.reads && i + 1 == N ? GPSH_NIC_SIGNALLED : 0));
+    if (posting.fetches)
+        gpsh_dev_max64_relaxed_gpu(&posting.q->fetching, mine + N);
+    uint32_t kind = gpushmem_nic_kind(posting.what[N - 1].opcode, posting.what[N - 1].size);
+    if (last && posting.reads)
+        kind = gpsh_dev_nic_read_back(posting.q, places.facts, mine + N);
+    gpsh_dev_nic_commit(posting.q, places.facts.marks, places.facts.marks_log2, places.mask,
+                        places.first, N * size + posting.reads, kind);
     return mine + N;
 }
 
-GPSH_DEV uint64_t gpsh_dev_nic_post_one(const struct gpushmem_dev &dev,
-                                        struct gpushmem_nic_queue *q,
+// The same when there is room; 0: there will be none. What is posted is in the thread's own memory
+// meanwhile: each register that it has across a wait would be one more of every kernel that posts.
+template <int N>
+GPSH_DEV_CALL uint64_t gpsh_dev_nic_fill_late(const struct gpsh_dev_posting<N> &posting)
+{
+    const struct gpsh_dev_places &places = posting.places;
+    return gpsh_dev_nic_await_room(posting.q, places.mask, places.first,
+                                   N * gpsh_dev_lanes_size(places.mask) + posting.reads)
+               ? gpsh_dev_nic_fill(posting)
+               : 0;
+}
+
+// Posts N WQEs, of which the last one of the warp's threads asks for a completion, or a read behind
+// it. Returns the position after the last one, or 0 if that is not possible. The source of a WQE is
+// what the thread sees. `found`: of the queue, a moment ago.
+template <int N>
+GPSH_DEV uint64_t gpsh_dev_nic_post(struct gpushmem_nic_queue *q,
+                                    const struct gpsh_dev_nic_done &found,
+                                    const struct gpsh_dev_wqe (&what)[N], bool fetches)
+{
+    const bool reads = found.flags & GPUSHMEM_NIC_APART && !(fetches && N == 1);
+    struct gpsh_dev_posting<N> posting = {
+        q,
+            gpsh_dev_nic_reserve(q, N, found.done,
+                                 (found.fenced > found.done ? GPSH_NIC_FENCED : 0) |
+                                     (reads ? GPSH_NIC_WITH_READ : 0)),
+            {}, fetches, reads
+    };
+    GPSH_UNROLL
+    for (int i = 0; i < N; i++)
+        posting.what[i] = what[i];
+    if (posting.places.wait) {
+        const struct gpsh_dev_posting<N> kept = posting;
+        return gpsh_dev_nic_fill_late<N>(kept);
+    }
+    return gpsh_dev_nic_fill<N>(posting);
+}
+
+GPSH_DEV uint64_t gpsh_dev_nic_post_one(struct gpushmem_nic_queue *q,
                                         const struct gpsh_dev_nic_done &found,
                                         const struct gpsh_dev_wqe &what, bool fetches)
 {
     const struct gpsh_dev_wqe one[1] = {what};
-    return gpsh_dev_nic_post(dev, q, found, one, fetches);
+    return gpsh_dev_nic_post(q, found, one, fetches);
 }
 
 #endif

@@ -106,9 +106,12 @@ GPSH_DEV void gpsh_dev_put_value_warp(const struct gpushmem_dev &dev,
     if (good && direct)
         gpsh_dev_store_small(direct, bits, bytes);
     bool goes = good && !direct;
-    if (goes && gpsh_dev_posts_to(via, pe) &&
-        gpsh_dev_nic_put_value(*via.self, via.nic, to, bits, bytes, pe))
-        goes = false;
+    if (goes) {
+        const auto became = gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+            return gpsh_dev_nic_put_value(*via.self, via.nic, to, bits, bytes, pe, prepared);
+        });
+        goes = became != GPSH_NIC_TAKEN;
+    }
     if (!(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
         gpsh_dev_ring_put_warp(*via.self, (char *)to, bits, bytes, pe, goes);
     gpsh_scope_warp::sync();

@@ -12,11 +12,12 @@ template <class Way>
 GPSH_DEV void gpsh_dev_move_away(const struct gpushmem_dev &via, void *to, const void *from,
                                  size_t bytes, int pe, bool blocking)
 {
-    const bool posted =
-        gpsh_dev_posts_to(via, pe) &&
-        (Way::is_put ? gpsh_dev_nic_put(*via.self, via.nic, to, from, bytes, pe, blocking)
-                     : gpsh_dev_nic_get(*via.self, via.nic, to, from, bytes, pe, blocking));
-    if (posted)
+    const auto became = gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+        return Way::is_put
+                   ? gpsh_dev_nic_put(*via.self, via.nic, to, from, bytes, pe, blocking, prepared)
+                   : gpsh_dev_nic_get(*via.self, via.nic, to, from, bytes, pe, blocking, prepared);
+    });
+    if (became == GPSH_NIC_TAKEN)
         return;
     Way::is_put ? gpsh_dev_ring_put(*via.self, to, from, bytes, pe, blocking)
                 : gpsh_dev_ring_get(*via.self, to, from, bytes, pe, blocking);
@@ -67,8 +68,9 @@ GPSH_DEV void gpsh_dev_move_strided(const struct gpushmem_dev &dev, const struct
         if (Scope::rank() == 0)
             gpsh_dev_count(dev, pe, n * size);
     } else if (Scope::rank() == 0) {
-        if (gpsh_dev_posts_to(via, pe))
-            gpsh_dev_nic_leave(*via.self, via.nic, pe);
+        gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+            return gpsh_dev_nic_leave(*via.self, via.nic, pe, prepared);
+        });
         gpsh_dev_ring_strided(*via.self, Way::is_put ? GPUSHMEM_CMD_IPUT : GPUSHMEM_CMD_IGET,
                               remote, local, to_stride, from_stride, n, size, pe);
     }
@@ -84,10 +86,13 @@ GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, const struct gp
     if (uint64_t away = gpsh_dev_away(dev, pe)) {
         gpsh_dev_store_small(gpsh_dev_at(away, to), bits, bytes);
         gpsh_dev_count(dev, pe, bytes);
-    } else if (!gpsh_dev_posts_to(via, pe) ||
-               !gpsh_dev_nic_put_value(*via.self, via.nic, to, bits, bytes, pe)) {
-        gpsh_dev_ring_put_value(via, to, bits, bytes, pe);
+        return;
     }
+    const auto became = gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+        return gpsh_dev_nic_put_value(*via.self, via.nic, to, bits, bytes, pe, prepared);
+    });
+    if (became != GPSH_NIC_TAKEN)
+        gpsh_dev_ring_put_value(via, to, bits, bytes, pe);
 }
 
 // Misaligned, which is rare: in place it would be an instruction more for each step of it.
@@ -117,12 +122,11 @@ GPSH_DEV uint64_t gpsh_dev_get_value(const struct gpushmem_dev &dev, const struc
         return bytes == 1 ? gpsh_way_get::load((const uint8_t *)direct)
                           : gpsh_dev_load_bytes(direct, bytes);
     }
-    if (gpsh_dev_posts_to(via, pe)) {
-        const struct gpsh_dev_taken got =
-            gpsh_dev_nic_get_value(*via.self, via.nic, from, bytes, pe);
-        if (got.taken)
-            return got.value;
-    }
+    const struct gpsh_dev_taken got = gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+        return gpsh_dev_nic_get_value(*via.self, via.nic, from, bytes, pe, prepared);
+    });
+    if (got.how == GPSH_NIC_TAKEN)
+        return got.value;
     return gpsh_dev_ring_get_value(via, from, bytes, pe);
 }
 

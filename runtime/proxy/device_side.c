@@ -364,7 +364,7 @@ static int make(void)
     if (!status)
         status = handle_flags() & GPUSHMEM_DEV_ALL_DIRECT ? make_refusing_ring() : make_proxy();
     if (!status && side.proxy)
-        status = gpsh_kernel_queues_make(side.memory, side.host);
+        status = gpsh_kernel_queues_make(side.memory, side.host, &side.device->handle);
     if (!status)
         status = gpsh_device_teams_make(side.memory);
     if (!status)

@@ -451,7 +451,8 @@ static bool wanted(void)
     return any;
 }
 
-static int allocate(void)
+// `dev`: the handle, device memory.
+static int allocate(const struct gpushmem_dev *dev)
 {
     size_t n_pes = (size_t)gpsh_job()->n_pes;
     lane.n_tables = 1 + (int)gpsh_settings()->contexts;
@@ -467,14 +468,15 @@ static int allocate(void)
     if (!lane.known || !lane.used || !lane.n_used_of || !lane.copy || no_room || !lane.tables)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for kernels' queues to %d PEs",
                          gpsh_job()->n_pes);
-    const uint64_t first = 1;
+    const struct gpushmem_nic first = {.fences = 1, .dev = dev};
     int status = 0;
     for (int t = 0; t < lane.n_tables && !status; t++)
-        status = lane.memory->device_write(&table_at(t)->fences, &first, sizeof first);
+        status = lane.memory->device_write(table_at(t), &first, sizeof first);
     return status;
 }
 
-int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host)
+int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host,
+                            const struct gpushmem_dev *dev)
 {
     if (!wanted())
         return 0;
@@ -482,7 +484,7 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
     lane.host = host;
     lane.said = lane.asked = lane.host_rings = false;
     pthread_mutex_lock(&lane.lock);
-    int status = allocate();
+    int status = allocate(dev);
     if (!status)
         status = register_answers();
     if (status)

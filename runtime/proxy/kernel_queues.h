@@ -10,8 +10,9 @@
 #include "proxy/handle.h"
 
 // Makes the table, where the setting asks for it and a transport has such queues. Words that
-// kernels fetch land in the host's part of the handle.
-int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host);
+// kernels fetch land in the host's part of the handle. `dev`: that of kernels, in device memory.
+int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host,
+                            const struct gpushmem_dev *dev);
 void gpsh_kernel_queues_unmake(void); // no kernel runs any more
 // Of a context of kernels; 0: the default one. Device memory; NULL: none was made.
 struct gpushmem_nic *gpsh_kernel_queues_table(int context);

@@ -86,6 +86,7 @@ static rig rig_make(bool near_gpu, bool near_fences)
     r.dev.nic = nic;
     r.dev.self = r.self = (gpushmem_dev *)on_gpu(sizeof *r.self);
     CHECK(cudaMemcpy(r.self, &r.dev, sizeof r.dev, cudaMemcpyDefault));
+    CHECK(cudaMemcpy(&nic->dev, &r.self, sizeof r.self, cudaMemcpyDefault));
     return r;
 }
 
@@ -115,7 +116,7 @@ __global__ void one(gpushmem_dev dev, uint64_t *word, int n, bool quiet, long lo
 {
     const long long begin = clock64();
     for (int i = 0; i < n; i++) {
-        gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE);
+        gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE, false);
         if (quiet)
             gpsh_dev_nic_quiet(*dev.self);
     }
@@ -127,7 +128,7 @@ __global__ void many(gpushmem_dev dev, uint64_t *words, int n)
 {
     uint64_t *word = words + (blockIdx.x * blockDim.x + threadIdx.x) % 4096;
     for (int i = 0; i < n; i++)
-        gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE);
+        gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE, false);
     if (threadIdx.x == 0)
         gpsh_dev_nic_quiet(*dev.self);
 }

@@ -149,11 +149,13 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_failure(int32_t pe, uint32_t opcode, 
 }
 
 // All queues of one context: then come the queues, [n_pes], and `used`, [n_pes]. Device memory.
+struct gpushmem_dev;
 struct gpushmem_nic {
     // That kernels have made, and one for when a queue comes up: what went through rings before is
     // complete when its first request is posted.
     uint64_t fences;
-    uint64_t pad0[15];
+    const struct gpushmem_dev *dev; // for those who know their queue only. Device memory
+    uint64_t pad0[14];
     uint32_t n_used; // queues that have ever been up
     uint32_t pad1[31];
 };
@@ -161,6 +163,12 @@ struct gpushmem_nic {
 GPUSHMEM_HOST_DEVICE struct gpushmem_nic_queue *gpushmem_nic_queues(const struct gpushmem_nic *nic)
 {
     return (struct gpushmem_nic_queue *)(nic + 1);
+}
+
+// The handle, for waits that keep nothing but their queue in registers.
+GPUSHMEM_HOST_DEVICE const struct gpushmem_dev *gpushmem_nic_dev(const struct gpushmem_nic_queue *q)
+{
+    return ((const struct gpushmem_nic *)(const void *)(q - q->pe) - 1)->dev;
 }
 
 // The PEs of those that have ever been up.
