@@ -11,9 +11,13 @@
 #   dead        then it goes down for good
 #
 # A PE tells by a line to the pipe that APART_BEGUN names.
+#
+# apart.sh --list LIST BIN GPU: the jobs of LIST (apart.list), one after another, over links to which nothing happens. BIN has the
+# programs, GPU the library that stands for the driver of GPUs.
 # Skips with 77 where namespaces may not be made.
 set -uo pipefail
 self=$(readlink -f "$0")
+root=${self%/tests/*}
 
 # A PE: its node's namespace, by its number.
 if [ "$1" = --pe ]; then
@@ -31,6 +35,7 @@ fi
 shift
 link=$1
 shift
+[ "$link" != --list ] || { list=$1 bin=$2 gpu=$3 && set --; }
 PATH=$PATH:/usr/sbin
 export APART_NODES=${APART_NODES:-2}
 
@@ -79,6 +84,38 @@ all() {
         read -r -u 3
     done
 }
+
+# job PES [gpu] [NAME=VALUE]... PROGRAM [ARGUMENT]...: what it says is shown if it fails, or if the library in the place of the
+# GPU's driver complains.
+job() {
+    local pes=$1 begin=$EPOCHREALTIME settings=() said
+    shift
+    while [ "$1" = gpu ] || [[ $1 == *=* ]]; do
+        [ "$1" = gpu ] || settings+=("$1")
+        [ "$1" != gpu ] || settings+=(LD_LIBRARY_PATH="$gpu" GPUSHMEM_HEAP_KIND=device)
+        shift
+    done
+    local arguments=("${@:2}")
+    arguments=("${arguments[@]/#@/$root/}")
+    said=$(nice -n 10 env "${settings[@]}" "$bin/gpushmem" run -n "$pes" --nodes 2 --timeout 60 \
+        "$self" --pe "$bin/$1" "${arguments[@]}" 2>&1)
+    local status=$?
+    if [ "$status" != 0 ] || [[ $said == *"fake cuda: "* ]]; then
+        printf '%s\nFAILED (%d): %s\n' "$said" "$status" "$*"
+        return 1
+    fi
+    printf '%5d ms %s\n' $(((${EPOCHREALTIME/./} - ${begin/./}) / 1000)) "$*"
+}
+
+# All of the list, whatever becomes of one.
+if [ "$link" = --list ]; then
+    failed=0
+    while read -r -a row; do
+        [ ${#row[@]} = 0 ] || [[ ${row[0]} == [#-] ]] || job "${row[@]}" </dev/null || failed=$((failed + 1))
+    done <"$list"
+    echo "apart.sh: $failed of its jobs failed"
+    exit $((failed != 0))
+fi
 
 job=()
 pes=0
