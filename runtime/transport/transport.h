@@ -323,8 +323,9 @@ struct gpsh_transport_ops {
     const char *name;
     unsigned caps;
 
-    // What this machine has for it, in a line, and nothing is opened: 0, or GPUSHMEM_ERR_TRANSPORT
-    // with a sentence about what is missing. It may start threads. NULL: it cannot tell.
+    // What this machine has for it, in a line, and nothing is opened: 0, 1 if the line ends with a
+    // fault of what it would take, or GPUSHMEM_ERR_TRANSPORT with a sentence about what is missing.
+    // It may start threads. NULL: it cannot tell.
     int (*survey)(const struct gpsh_settings *settings, char *line, size_t bytes);
     // The same of every provider that it could use, a row each: its name; how operations get on
     // while the target computes, who executes atomics, what order messages keep, how GPU memory is

@@ -130,6 +130,15 @@ static int open_provider(struct gpsh_ofi *ofi)
     }
 }
 
+static void warn_of_fault(const struct gpsh_ofi *ofi)
+{
+    const char *fault = gpsh_ofi_fault(ofi->info);
+    if (fault)
+        GPSH_LOG(WARN, "ofi",
+                 "with libfabric's %s %s: another one is better (gpushmem info --providers)",
+                 ofi->info->fabric_attr->prov_name, fault);
+}
+
 static int fill(struct gpsh_ofi *ofi)
 {
     if (getrandom(&ofi->secret, sizeof ofi->secret, 0) != sizeof ofi->secret)
@@ -151,6 +160,7 @@ static int fill(struct gpsh_ofi *ofi)
     ofi->atomics &= ofi->heap_mrs[0] != NULL;
     ofi->base.no_atomics = !ofi->atomics;
     note_about(ofi);
+    warn_of_fault(ofi);
     return gpsh_ofi_thread_start(ofi);
 }
 

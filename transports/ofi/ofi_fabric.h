@@ -31,6 +31,8 @@ struct fi_info *gpsh_ofi_hints(const struct gpsh_ofi *ofi);
 // fi_getinfo, whose providers neither get this thread's signals nor keep their handlers.
 int gpsh_ofi_list(const struct gpsh_ofi *ofi, const struct fi_info *hints, struct fi_info **out);
 bool gpsh_ofi_is_loopback(const struct fi_info *info);
+// What is known to go wrong with that provider, whatever it claims, or NULL.
+const char *gpsh_ofi_fault(const struct fi_info *info);
 
 // What an address is good for: 0 if other machines reach it, else this machine's number.
 uint64_t gpsh_ofi_machine(const struct gpsh_ofi *ofi);

@@ -36,16 +36,18 @@ int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t byt
     const struct fi_info *info = ofi.info;
     bool ordered = info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_SAS;
     bool itself = info->domain_attr->data_progress == FI_PROGRESS_AUTO;
-    snprintf(line, bytes, "libfabric %u.%u takes %s on %s%s: %s, %s, %s, %s",
+    const char *fault = gpsh_ofi_fault(info);
+    snprintf(line, bytes, "libfabric %u.%u takes %s on %s%s: %s, %s, %s, %s%s%s",
              FI_MAJOR(ofi.library->version()), FI_MINOR(ofi.library->version()),
              info->fabric_attr->prov_name, info->domain_attr->name,
              gpsh_ofi_is_loopback(info) ? ", which no other host reaches" : "",
              itself ? "operations make progress by themselves" : "a thread of each PE serves peers",
              ofi.atomics ? "it claims atomics" : "agents execute atomics",
              ordered ? "messages keep their order" : "messages keep no order",
-             ofi.hmem ? "it moves GPU memory" : "GPU memory goes through the host's");
+             ofi.hmem ? "it moves GPU memory" : "GPU memory goes through the host's",
+             fault ? "; " : "", fault ? fault : "");
     gpsh_ofi_fabric_close(&ofi);
-    return 0;
+    return fault != NULL;
 }
 
 // ------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@
 enum { LONGEST_MS = 20000 };
 
 // In a process of its own, as libfabric's providers start threads. The first character says whether
-// there is one, the rest is the sentence.
+// there is one, '!' that it has a fault, the rest is the sentence.
 static int survey(const void *arg)
 {
     const struct gpsh_host *host = arg;
@@ -26,7 +26,7 @@ static int survey(const void *arg)
         status = gpsh_settings_parse(&given, GPSH_SETTING_PREFIX, &settings);
     if (!status)
         status = gpsh_transport_find("ofi")->survey(&settings, line, sizeof line);
-    printf("%c%s\n", status ? '-' : '+', status ? gpsh_last_error() : line);
+    printf("%c%s\n", status < 0 ? '-' : status ? '!' : '+', status < 0 ? gpsh_last_error() : line);
     fflush(stdout);
     return 0;
 }
@@ -45,6 +45,13 @@ static void found_none(const struct gpsh_host *host, struct gpsh_finding *findin
                            "GPUSHMEM_OFI_DOMAIN to one of them, or unset both");
 }
 
+static void found_fault(struct gpsh_finding *finding, const char *line)
+{
+    gpsh_found(finding, GPSH_PROBLEM, "%s", line);
+    gpsh_mend(finding, "take another provider: GPUSHMEM_OFI_PROVIDER=tcp, or what gpushmem info "
+                       "--providers lists");
+}
+
 static void look_here(const struct gpsh_host *host, struct gpsh_finding *finding)
 {
     struct gpsh_probe probe;
@@ -61,6 +68,8 @@ static void look_here(const struct gpsh_host *host, struct gpsh_finding *finding
                    WTERMSIG(probe.status), strsignal(WTERMSIG(probe.status)));
     else if (probe.words[0] == '+')
         gpsh_found(finding, GPSH_OK, "%s", probe.words + 1);
+    else if (probe.words[0] == '!')
+        found_fault(finding, probe.words + 1);
     else
         found_none(host, finding, probe.words[0] ? probe.words + 1 : "it says nothing");
 }
