@@ -41,6 +41,7 @@ draw() {
     ((RANDOM % 4)) || [ "$kind" = rails ] || settings+=(GPUSHMEM_VERBS_RAILS=2)
     ((RANDOM % 3)) || settings+=("GPUSHMEM_SOFTHCA_MISORDER_US=$((1 + RANDOM % 100))")
     ((RANDOM % 3)) || settings+=("GPUSHMEM_SOFTHCA_LATE_US=$((1 + RANDOM % 200))")
+    ((RANDOM % 2)) || settings+=(GPUSHMEM_VERBS_QUEUE_PAIRS=2) # of more flows: they are closed and made again
     job=("$bin/gpushmem" run -q -n "$pes" --nodes "$nodes" --on-failure continue --timeout "${LIMIT:-60}"
         "$bin/survivors" "$1" "$rounds")
 }

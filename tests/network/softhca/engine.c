@@ -289,7 +289,8 @@ static bool overtake(struct shca_qp *qp)
         if (wqe->opcode != IBV_WR_RDMA_WRITE || (wqe->flags & IBV_SEND_FENCE))
             return any;
         qp->overtaking = true;
-        bool done = wqe->early || shca_execute(qp, wqe) == IBV_WC_SUCCESS;
+        bool done = wqe->early || shca_late_take(qp, wqe) || // behind those that are late
+                    shca_execute(qp, wqe) == IBV_WC_SUCCESS;
         qp->overtaking = false;
         if (!done)
             return any; // it will fail again, or go better, in its turn

@@ -77,6 +77,15 @@ static int refuse(const struct job *job, int status)
     return status;
 }
 
+// Whether the region that job->mr is covers that, and where it lies in its process.
+static bool is_inside(struct job *job, const struct shca_wqe *wqe, uint64_t bytes)
+{
+    const struct shca_mr_entry *mr = job->mr;
+    job->address = mr->address + (wqe->remote - mr->iova);
+    return wqe->remote >= mr->iova && bytes <= mr->bytes &&
+           wqe->remote - mr->iova <= mr->bytes - bytes;
+}
+
 // The target's checks. On success the caller ends the use of job->mr.
 static int target_find(struct job *job, const struct shca_wqe *wqe, uint64_t bytes, uint32_t access)
 {
@@ -86,10 +95,8 @@ static int target_find(struct job *job, const struct shca_wqe *wqe, uint64_t byt
     if (!job->mr)
         return IBV_WC_REM_ACCESS_ERR;
     const struct shca_mr_entry *mr = job->mr;
-    bool inside = wqe->remote >= mr->iova && bytes <= mr->bytes &&
-                  wqe->remote - mr->iova <= mr->bytes - bytes;
-    job->address = mr->address + (wqe->remote - mr->iova);
-    if (inside && (mr->access & access) && mr->proc == job->dest->proc && mr->pd == job->dest->pd)
+    if (is_inside(job, wqe, bytes) && (mr->access & access) && mr->proc == job->dest->proc &&
+        mr->pd == job->dest->pd)
         return IBV_WC_SUCCESS;
     shca_mr_end(job->mr);
     return IBV_WC_REM_ACCESS_ERR;
@@ -388,6 +395,19 @@ bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe)
     bool host = job.mr->kind == SHCA_HOST;
     shca_mr_end(job.mr);
     return host;
+}
+
+// What the target has acknowledged it places, whatever becomes of its queue pair.
+void shca_place(struct shca_qp *qp, struct shca_peer *peer, const struct shca_wqe *wqe)
+{
+    struct job job = {.qp = qp, .peer = peer, .mr = shca_mr_begin(peer->segment, wqe->key)};
+    if (!job.mr)
+        return;
+    if (is_inside(&job, wqe, wqe->bytes) && (int)job.mr->proc == peer->proc) {
+        job.mapped = shca_peer_map(peer, job.mr, wqe->key, job.address);
+        (void)move_all(&job, wqe, true);
+    }
+    shca_mr_end(job.mr);
 }
 
 int shca_execute(struct shca_qp *qp, struct shca_wqe *wqe)

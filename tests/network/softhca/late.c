@@ -9,6 +9,7 @@
 struct shca_late {
     struct shca_late *next;
     struct shca_wqe wqe; // the payload is a copy
+    struct shca_peer *peer;
     uint64_t due_ns;
     char payload[];
 };
@@ -29,6 +30,7 @@ bool shca_late_take(struct shca_qp *qp, const struct shca_wqe *wqe)
     late->wqe = *wqe;
     late->wqe.is_inline = true;
     late->wqe.payload = late->payload;
+    late->peer = qp->peer;
     late->due_ns = shca_now_ns() + (uint64_t)shca_settings.late_us * 1000;
     late->next = NULL;
     if (shca_gather(qp, wqe, 0, late->payload, wqe->bytes) != IBV_WC_SUCCESS ||
@@ -53,7 +55,7 @@ bool shca_late_place(struct shca_qp *qp, bool all, uint64_t *wake_ns)
             return false;
         }
         qp->late = late->next;
-        shca_execute(qp, &late->wqe);
+        shca_place(qp, late->peer, &late->wqe);
         free(late);
     }
     return true;

@@ -446,6 +446,8 @@ int shca_scatter(struct shca_qp *qp, const struct ibv_sge *sges, int n, uint64_t
 
 // Whether a write would pass the target's checks now, and goes to host memory there.
 bool shca_write_passes(struct shca_qp *qp, const struct shca_wqe *wqe);
+// Places such a write, if the memory is still there.
+void shca_place(struct shca_qp *qp, struct shca_peer *peer, const struct shca_wqe *wqe);
 
 // mlx5_queue.c
 // Looks at the doorbells of the device's queues, and makes work requests of what they announce.

@@ -204,6 +204,42 @@ static void late_writes_arrive(struct pair *pair)
     CHECK_EQ(far_word(pair, 0), 1);
 }
 
+// The other end takes no more packets, and has acknowledged this one.
+static void late_write_arrives_at_a_reset_end(struct pair *pair)
+{
+    struct ibv_sge from;
+    struct ibv_send_wr write = write_wr(pair, &from, 128, 0, 8);
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+    *near_word(pair, 128) = 1;
+    CHECK_EQ(run_wr(pair, &write), IBV_WC_SUCCESS);
+    CHECK_EQ(ibv_modify_qp(pair->far.qp, &reset, IBV_QP_STATE), 0);
+    CHECK_EQ(far_word(pair, 0), 0);
+    CHECK_EQ(ibv_modify_qp(pair->near.qp, &reset, IBV_QP_STATE), 0);
+    CHECK_EQ(far_word(pair, 0), 1);
+}
+
+// A write that overtakes a read does not overtake one that is late.
+static void late_writes_in_order(struct pair *pair)
+{
+    for (uint64_t i = 1; i <= 100; i++) {
+        struct ibv_sge from, into;
+        struct ibv_send_wr write = write_wr(pair, &from, 128, 0, 8),
+                           read = write_wr(pair, &into, 64, 16, 8),
+                           overtakes = write_wr(pair, &from, 128, 8, 8);
+        struct ibv_wc wc;
+        read.opcode = IBV_WR_RDMA_READ;
+        read.send_flags = 0;
+        read.next = &overtakes;
+        *near_word(pair, 128) = i;
+        CHECK_EQ(run_wr(pair, &write), IBV_WC_SUCCESS);
+        CHECK_EQ(post(pair, &read), 0);
+        for (bool more = true; more; more = ibv_poll_cq(pair->near.cq, 1, &wc) == 0) {
+            uint64_t second = far_word(pair, 8);
+            CHECK(second <= far_word(pair, 0));
+        }
+    }
+}
+
 static void delayed(struct pair *pair)
 {
     double start = seconds();
@@ -281,6 +317,10 @@ const struct test_case order_cases[] = {
     {"acknowledged_before_visible", ALL_MODES, "LATE_US=1000000",
      .on_pair = acknowledged_before_visible},
     {"late_writes_arrive", SAME_PROCESS, "LATE_US=5000", .on_pair = late_writes_arrive},
+    {"late_write_arrives_at_a_reset_end", SAME_PROCESS, "LATE_US=1000000",
+     .on_pair = late_write_arrives_at_a_reset_end},
+    {"late_writes_in_order", SAME_PROCESS, "LATE_US=300 REORDER=1 DELAY_US=100",
+     .on_pair = late_writes_in_order},
     {"not_late_on_another_device", SAME_PROCESS, "LATE_US=1000000 LATE_DEVICES=2",
      .on_pair = late_writes_arrive},
     {"delayed", ALL_MODES, "DELAY_US=10000", .on_pair = delayed},
