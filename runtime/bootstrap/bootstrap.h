@@ -25,6 +25,7 @@ struct gpsh_bootstrap {
     bool singleton;      // no launcher: a job of one PE
     bool launched_by_us; // started by `gpushmem run`
     int line;            // then: to the launcher, which hands descriptors on (core/launcher.h)
+    uint32_t job_round;  // then: tells this job from those that the same PEs were in before
     int exchanges;       // how often all PEs have met by it
     // longest wait in exchange and fence; 0: unbounded. May be set after init
     int64_t wait_timeout_ms;

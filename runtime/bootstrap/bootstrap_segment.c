@@ -430,6 +430,7 @@ static int describe_job(struct gpsh_bootstrap *b, const struct gpsh_job_segment 
     job.round_bytes = s->blobs_bytes;
     b->n_pes = job.n_pes;
     b->line = job.line;
+    b->job_round = s->pe[b->my_pe].round;
     b->node_n_pes = gpsh_job_first_pe(node + 1, job.n_pes, job.n_nodes) - first;
     b->node_my_pe = b->my_pe - first;
     b->launched_by_us = true;

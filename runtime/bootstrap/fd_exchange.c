@@ -47,7 +47,8 @@ static int make_own_dir(struct gpsh_fd_exchange *x)
 int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const struct gpsh_bootstrap *b,
                           int generation)
 {
-    *x = (struct gpsh_fd_exchange){.by_launcher = b->launched_by_us, .line = b->line, .socket = -1};
+    *x = (struct gpsh_fd_exchange){
+        .by_launcher = b->launched_by_us, .line = b->line, .job = b->job_round, .socket = -1};
     if (x->by_launcher)
         return 0;
     const char *dir = b->dir;
@@ -300,7 +301,15 @@ static int exchange_all(struct handover *h, int my_pe, const char *const *paths,
 // ------------------------------------------------------------------------------------------
 // by way of the launcher
 
-static uint32_t rounds; // exchanges of this process
+// The number of the last exchange, the same on all PEs, though the process of one may be newer.
+static uint32_t rounds, of_job;
+
+static void begin_round(uint32_t job)
+{
+    enum { MOST_IN_A_JOB = 1024 };
+    rounds = job == of_job ? rounds + 1 : job * MOST_IN_A_JOB;
+    of_job = job;
+}
 
 // Until the line is `ready` (POLLIN or POLLOUT), a PE dies, or the time is over.
 static int line_wait(const struct handover *h, short ready, int first, uint64_t deadline_ns)
@@ -389,7 +398,8 @@ static int exchange_by_launcher(struct handover *h, int my_pe, const struct gpsh
                                 int timeout_ms)
 {
     const uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
-    const struct gpsh_line_message given = {.word = GPSH_LINE_GIVE, .a = (int32_t)++rounds};
+    begin_round(h->x->job);
+    const struct gpsh_line_message given = {.word = GPSH_LINE_GIVE, .a = (int32_t)rounds};
     int status = line_send(h, &given, mine, deadline_ns);
     int most = GPSH_LINE_MOST_FDS / mine->count, self = index_of(h->pes, h->n, my_pe);
     for (int first = 0; first < h->n && !status;) {

@@ -16,6 +16,7 @@ enum { GPSH_FDS_MAX = 4, GPSH_FD_PATH_BYTES = 108 };
 struct gpsh_fd_exchange {
     bool by_launcher;
     int line;                      // to it
+    uint32_t job;                  // among those of the same PEs
     int socket;                    // else of this PE, -1: none
     char path[GPSH_FD_PATH_BYTES]; // of the socket: goes into the PE's blob
     char own_dir[64];              // directory made by us, "" if the launcher's is used
