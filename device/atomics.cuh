@@ -188,21 +188,6 @@ GPSH_DEV uint32_t gpsh_dev_exchange32_relaxed_gpu(uint32_t *word, uint32_t value
 #endif
 }
 
-// The same of 64 bits. The CPU twin releases, too.
-GPSH_DEV uint64_t gpsh_dev_exchange64_relaxed_gpu(uint64_t *word, uint64_t value)
-{
-#if defined(__CUDA_ARCH__)
-    uint64_t old;
-    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;"
-                 : "=l"(old)
-                 : "l"(word), "l"(value)
-                 : "memory");
-    return old;
-#else
-    return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
-#endif
-}
-
 // ---- Single loads and stores ----
 
 // One function a row: its words, what the GPU's instruction promises, and the order of the CPU

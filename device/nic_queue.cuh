@@ -23,10 +23,7 @@ enum {
     GPSH_NIC_RETRIES_OVER = 0x15, // syndromes: the peer does not answer, or is never ready
     GPSH_NIC_NOT_READY = 0x16,
 };
-enum {
-    GPSH_NIC_PIECES = 8, // of others, at most, that a thread walks over before it rings
-    GPSH_NIC_RINGS = 8,  // after so many it asks to be relieved
-};
+enum { GPSH_NIC_LOOKS = 4 }; // marks that are looked at side by side
 #define GPSH_NIC_INLINE 0x80000000u
 #define GPSH_NIC_NO_CQE ((uint64_t)GPSH_NIC_CQE_INVALID << 60)
 
@@ -241,7 +238,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
         return 0;
     if (~failed < wait->least + wait->behind)
         return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
-    if (gpsh_dev_nic_looks(q, looked, &wait->mine))
+    if (q->flags & GPUSHMEM_NIC_NEAR || gpsh_dev_nic_looks(q, looked, &wait->mine))
         gpsh_dev_nic_consume(q, polled, done, wait->least + wait->behind);
     const int status = gpsh_dev_lean_spin(*gpushmem_nic_dev(q), &wait->lean);
     return status ? status : GPSH_NIC_WAITS_ON;
@@ -378,13 +375,12 @@ GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(struct gpushmem_nic_queue *q, ui
 struct gpsh_dev_nic_facts {
     uint64_t *sq;
     uint64_t remote;
-    uint64_t *marks;
-    uint32_t qpn, rkey, depth, entries_log2, marks_log2;
+    uint32_t qpn, rkey, depth, entries_log2;
 };
 
 GPSH_DEV struct gpsh_dev_nic_facts gpsh_dev_nic_facts_of(const struct gpushmem_nic_queue *q)
 {
-    return {q->sq, q->remote, q->marks, q->qpn, q->rkey, q->depth, q->entries_log2, q->marks_log2};
+    return {q->sq, q->remote, q->qpn, q->rkey, q->depth, q->entries_log2};
 }
 
 GPSH_DEV uint64_t gpsh_dev_nic_head_word(uint32_t qpn, uint64_t position,
@@ -422,12 +418,11 @@ struct gpsh_dev_bell {
     bool near_gpu;
 };
 
-// `marks`, `marks_log2`: the queue's, which a post needs before the others.
-GPSH_DEV struct gpsh_dev_bell gpsh_dev_nic_bell(const struct gpushmem_nic_queue *q, uint64_t *marks,
-                                                uint32_t marks_log2)
+GPSH_DEV struct gpsh_dev_bell gpsh_dev_nic_bell(const struct gpushmem_nic_queue *q)
 {
-    return {q->sq_record,           q->doorbell, marks,
-            (1u << marks_log2) - 1, q->qpn,      (q->flags & GPUSHMEM_NIC_NEAR) != 0};
+    return {q->sq_record, q->doorbell,
+            q->marks,     (1u << q->marks_log2) - 1,
+            q->qpn,       (q->flags & GPUSHMEM_NIC_NEAR) != 0};
 }
 
 GPSH_DEV uint64_t *gpsh_dev_nic_mark(const struct gpsh_dev_bell &bell, uint64_t position)
@@ -445,69 +440,94 @@ GPSH_DEV void gpsh_dev_nic_fence(const struct gpsh_dev_bell &bell)
         gpsh_dev_fence_sys();
 }
 
-// Tells the NIC of all WQEs below the end of `written`, of which the thread has the turn. Returns
-// what the mark of that end held: the turn is promised there now.
-GPSH_DEV uint64_t gpsh_dev_nic_tell(const struct gpsh_dev_bell &bell, uint64_t written)
+// Where the queue stands. Loaded together, so that the loads are under way side by side: what is
+// seen may be old, which is on the safe side.
+struct gpsh_dev_nic_seen {
+    uint64_t ready, taken, head, done;
+};
+
+GPSH_DEV struct gpsh_dev_nic_seen gpsh_dev_nic_see(const struct gpushmem_nic_queue *q)
 {
-    const uint64_t end = written >> GPUSHMEM_NIC_MARK_SHIFT;
-    const uint32_t kind = (uint32_t)written >> 2 & 0xff;
-    gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
-    const uint64_t found = gpsh_dev_exchange64_relaxed_gpu(
-        gpsh_dev_nic_mark(bell, end), gpushmem_nic_turn(end) | GPUSHMEM_NIC_PROMISED);
-    gpsh_dev_nic_fence(bell); // the record before the doorbell
-    gpsh_dev_store64_sys(bell.doorbell,
-                         gpsh_dev_nic_pair((uint32_t)((end - 1) & 0xffff) << 8 | (kind & 31),
-                                           bell.qpn << 8 | kind >> 5));
-    return found;
+    return {gpsh_dev_load64_relaxed_gpu(&q->ready), gpsh_dev_load64_relaxed_gpu(&q->taken),
+            gpsh_dev_load64_relaxed_gpu(&q->head), gpsh_dev_load64_relaxed_gpu(&q->done)};
 }
 
-// The thread has the turn, and has written its WQEs: rings the doorbell for them, and for what
-// others have written behind them, until it finds nothing. `next`: a mark of the end of `written`
-// that was seen lately. Then the turn is that of whoever writes next. A thread that has rung often
-// asks to be relieved: the next one that posts waits for the turn, and gets it.
-GPSH_DEV_CALL void gpsh_dev_nic_ring(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell bell,
-                                     uint64_t written, uint64_t next)
+// WQEs of threads that follow each other: those from `from` to the end of `written` are the last
+// ones.
+struct gpsh_dev_nic_row {
+    uint64_t from, written;
+};
+
+// Goes over what others have written behind it, while that lies in one quarter of the marks with
+// `first`. All of them look alike mostly, so four marks are looked at side by side.
+GPSH_DEV struct gpsh_dev_nic_row gpsh_dev_nic_walk(const struct gpsh_dev_bell &bell, uint64_t first,
+                                                   struct gpsh_dev_nic_row row)
 {
-    for (unsigned rung = 0;; rung++) {
-        uint64_t end = written >> GPUSHMEM_NIC_MARK_SHIFT;
-        unsigned n = 0;
-        GPSH_NO_UNROLL
-        for (; n < GPSH_NIC_PIECES && gpushmem_nic_is_written(next, end) &&
-               !(next & GPUSHMEM_NIC_WAITS);
-             n++) {
-            written = next;
-            end = written >> GPUSHMEM_NIC_MARK_SHIFT;
-            next = gpsh_dev_load64_relaxed_gpu(gpsh_dev_nic_mark(bell, end));
+    bool goes = true;
+    GPSH_NO_UNROLL
+    while (goes) {
+        uint64_t marks[GPSH_NIC_LOOKS], end = gpushmem_nic_end(row.written);
+        const uint64_t length = end - row.from;
+        GPSH_UNROLL
+        for (unsigned i = 0; i < GPSH_NIC_LOOKS; i++)
+            marks[i] = gpsh_dev_load64_relaxed_gpu(gpsh_dev_nic_mark(bell, end + i * length));
+        GPSH_UNROLL
+        for (unsigned i = 0; i < GPSH_NIC_LOOKS; i++) {
+            end = gpushmem_nic_end(row.written);
+            goes = goes && end - row.from == length && gpushmem_nic_end(marks[i]) > end &&
+                   (first ^ end) <= bell.mask / 4;
+            if (goes)
+                row = {end, marks[i]};
         }
-        if (n)
-            gpsh_dev_fence_acquire_sys(); // their WQEs, before the record
-        next = gpsh_dev_nic_tell(bell, written);
-        if (!gpushmem_nic_is_written(next, end) || next & GPUSHMEM_NIC_WAITS) {
-            if (rung >= GPSH_NIC_RINGS)
-                gpsh_dev_store32_relaxed_gpu(&q->relief, 0);
-            gpsh_dev_store64_sys(gpsh_dev_nic_mark(bell, end), gpushmem_nic_turn(end));
-            return;
-        }
-        if (rung == GPSH_NIC_RINGS)
-            gpsh_dev_store32_relaxed_gpu(&q->relief, 1);
     }
+    return row;
 }
 
-// Waits for the turn, and rings then. That is within the loop: threads of a warp may be held up
+// The thread has its turn: rings the doorbell for all WQEs to the end of its own, and of those that
+// others have written behind them, who do not wait for that. Or it leaves that to whoever has
+// reserved what follows: if that has room, it waits for nobody but this thread. Not when a quarter
+// of the queue is full: the NIC is to be at work meanwhile.
+GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
+                                          const struct gpsh_dev_bell bell, uint64_t first,
+                                          uint64_t written, struct gpsh_dev_nic_seen seen)
+{
+    const uint64_t own = written;
+    if (seen.head > gpushmem_nic_end(own)) // else it is alone, and looks at no mark
+        written = gpsh_dev_nic_walk(bell, first, {first, own}).written;
+    if (written != own) {
+        gpsh_dev_max64_relaxed_gpu(&q->taken, gpushmem_nic_end(written)); // they go on at once
+        seen = gpsh_dev_nic_see(q);
+        gpsh_dev_nic_fence(bell); // their WQEs, before the record, or before who has the turn next
+    }
+    const uint64_t end = gpushmem_nic_end(written);
+    if (seen.head <= end || end + GPUSHMEM_NIC_AT_ONCE > seen.done + q->depth ||
+        (first ^ end) > bell.mask / 4) {
+        gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
+        gpsh_dev_nic_fence(bell); // the record before the doorbell
+        gpsh_dev_store64_sys(bell.doorbell,
+                             gpsh_dev_nic_pair((uint32_t)((end - 1) & 0xffff) << 8 | (written & 31),
+                                               bell.qpn << 8 | (written >> 5 & 7)));
+    }
+    gpsh_dev_max64_relaxed_gpu(&q->ready, end);
+}
+
+// Waits until the WQEs before `first` are written, and takes the turn then, or until one that had
+// it has gone over these. The turn is passed on within the loop: threads of a warp may be held up
 // behind it until all of them are there.
 GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_t first,
                                            uint64_t written)
 {
-    const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q, q->marks, q->marks_log2);
     struct gpsh_dev_lean_wait wait = {};
     for (;;) {
-        if (gpsh_dev_load64_relaxed_gpu(gpsh_dev_nic_mark(bell, first)) ==
-            gpushmem_nic_turn(first)) {
-            gpsh_dev_fence_acquire_sys(); // the record of the one before
-            gpsh_dev_nic_ring(q, bell, written, 0);
+        const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
+        if (seen.ready == first) {
+            const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
+            gpsh_dev_nic_fence(bell); // the WQEs of those before the record
+            gpsh_dev_nic_take_turn(q, bell, first, written, seen);
             return;
         }
-        if (~gpsh_dev_load64_relaxed_gpu(&q->failed) < first) // nobody writes what is before
+        // whoever has the turn has taken them; or nobody writes what is before
+        if (seen.taken > first || ~gpsh_dev_load64_relaxed_gpu(&q->failed) < first)
             return;
         if (int status = gpsh_dev_lean_spin(*gpushmem_nic_dev(q), &wait)) {
             gpsh_dev_nic_leave_unwritten(q, first, status);
@@ -516,29 +536,16 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_
     }
 }
 
-// The WQEs from `first` on are written, by threads that have met since: to the end of `written`.
-// Who has not the turn leaves the doorbell to the thread that has it, unless that is about to
-// leave.
+// The WQEs from `first` to the end of `written` are written, by threads that have met since.
 GPSH_DEV void gpsh_dev_nic_publish(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell bell,
                                    uint64_t first, uint64_t written)
 {
-    uint64_t *const mark = gpsh_dev_nic_mark(bell, first);
-    const uint64_t turn = gpushmem_nic_turn(first);
-    uint64_t found = gpsh_dev_load64_relaxed_gpu(mark); // these three under way beside the fence
-    const uint64_t next =
-        gpsh_dev_load64_relaxed_gpu(gpsh_dev_nic_mark(bell, written >> GPUSHMEM_NIC_MARK_SHIFT));
-    const bool relieves = gpsh_dev_load32_relaxed_gpu(&q->relief);
+    const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
     gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
-    if (found != turn) {
-        found = gpsh_dev_exchange64_relaxed_gpu(mark,
-                                                relieves ? written | GPUSHMEM_NIC_WAITS : written);
-        if (found != turn && (relieves || found == (turn | GPUSHMEM_NIC_PROMISED)))
-            return gpsh_dev_nic_await_turn(q, first, written);
-        if (found != turn)
-            return;
-        gpsh_dev_fence_acquire_sys(); // the record of the one before
-    }
-    gpsh_dev_nic_ring(q, bell, written, next);
+    if (seen.ready == first)
+        return gpsh_dev_nic_take_turn(q, bell, first, written, seen);
+    gpsh_dev_store64_sys(gpsh_dev_nic_mark(bell, first), written);
+    gpsh_dev_nic_await_turn(q, first, written);
 }
 
 // Places that threads of a warp have reserved together, each as many of them, and what is written
@@ -584,14 +591,13 @@ GPSH_DEV_CALL bool gpsh_dev_nic_await_room(struct gpushmem_nic_queue *q, unsigne
 }
 
 // All threads of these `count` places have written theirs. `kind`: of the thread's last WQE.
-GPSH_DEV_CALL void gpsh_dev_nic_commit(struct gpushmem_nic_queue *q, uint64_t *marks,
-                                       uint32_t marks_log2, unsigned mask, uint64_t first,
+GPSH_DEV_CALL void gpsh_dev_nic_commit(struct gpushmem_nic_queue *q, unsigned mask, uint64_t first,
                                        unsigned count, uint32_t kind)
 {
     kind = (uint32_t)gpsh_dev_lanes_last(mask, kind);
     gpsh_dev_lanes_meet(mask); // their stores, before the first one's fence
     if (gpsh_dev_lanes_rank(mask) == 0)
-        gpsh_dev_nic_publish(q, gpsh_dev_nic_bell(q, marks, marks_log2), first,
+        gpsh_dev_nic_publish(q, gpsh_dev_nic_bell(q), first,
                              gpushmem_nic_written(first + count, kind));
     // No lane goes ahead of the first one, to reserve what that one would have to wait for.
     gpsh_dev_lanes_meet(mask);
@@ -634,8 +640,7 @@ template <int N> GPSH_DEV uint64_t gpsh_dev_nic_fill(const struct gpsh_dev_posti
     uint32_t kind = gpushmem_nic_kind(posting.what[N - 1].opcode, posting.what[N - 1].size);
     if (last && posting.reads)
         kind = gpsh_dev_nic_read_back(posting.q, places.facts, mine + N);
-    gpsh_dev_nic_commit(posting.q, places.facts.marks, places.facts.marks_log2, places.mask,
-                        places.first, N * size + posting.reads, kind);
+    gpsh_dev_nic_commit(posting.q, places.mask, places.first, N * size + posting.reads, kind);
     return mine + N;
 }
 

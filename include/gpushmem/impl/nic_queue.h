@@ -8,7 +8,6 @@
 #ifndef GPUSHMEM_IMPL_NIC_QUEUE_H
 #define GPUSHMEM_IMPL_NIC_QUEUE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -81,46 +80,38 @@ struct gpushmem_nic_queue {
     uint64_t fetching; // the position after the last read or atomic
     uint64_t failed;   // ~position of the first WQE that failed, or that nobody writes; 0: none
     int32_t error;     // why, enum gpushmem_status
-    uint32_t relief;   // not 0: who rings for the others is to be relieved of it
-    uint64_t looked;   // until then one of those who wait looks for completions, by the GPU's clock
-    uint64_t reserved1[7];
+    uint32_t reserved1;
+    uint64_t looked; // until then one of those who wait looks for completions, by the GPU's clock
+    uint64_t reserved2[7];
 
-    // ---- each on a line of its own: written by all posts, by polls ----
+    // ---- each on a line of its own: written by all posts, by one at a time, by polls ----
     uint64_t head; // next position to reserve
     uint64_t pad0[15];
+    uint64_t ready; // WQEs below this are written; whoever reserved from here on has its turn
+    uint64_t taken; // WQEs below this are left to whoever has the turn: nobody waits with them
+    uint64_t pad1[14];
     uint64_t polled; // gpushmem_nic_polled
-    uint64_t pad1[15];
+    uint64_t pad2[15];
 };
 
-// Who rings the doorbell: whoever wrote the WQEs at the position that has the turn. Each position
-// has a mark, in which two threads meet by an exchange: the one that has written WQEs from there
-// on, and the one that had the turn for those before. The turn starts at position 0, whose mark is
-// zero: older marks name positions that are further back, and mean nothing.
-#define GPUSHMEM_NIC_WRITTEN    ((uint64_t)1) // WQEs from here to the mark's position
-#define GPUSHMEM_NIC_WAITS      ((uint64_t)2) // ... and who wrote them wants the turn
-#define GPUSHMEM_NIC_PROMISED   ((uint64_t)2) // without WRITTEN: the turn comes here
-#define GPUSHMEM_NIC_MARK_SHIFT 10
+// The mark of a position: WQEs from there to `end` are written, by a thread that waits for its
+// turn. Marks of earlier passes end further back, and mean nothing; nor does 0. `last`:
+// gpushmem_nic_kind of the last WQE, which the doorbell tells.
+#define GPUSHMEM_NIC_MARK_SHIFT 8
 
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_turn(uint64_t position)
-{
-    return position << GPUSHMEM_NIC_MARK_SHIFT;
-}
-
-// `last`: gpushmem_nic_kind of the last WQE, which the doorbell tells.
 GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_written(uint64_t end, uint32_t last)
 {
-    return end << GPUSHMEM_NIC_MARK_SHIFT | (uint64_t)last << 2 | GPUSHMEM_NIC_WRITTEN;
+    return end << GPUSHMEM_NIC_MARK_SHIFT | last;
+}
+
+GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_end(uint64_t mark)
+{
+    return mark >> GPUSHMEM_NIC_MARK_SHIFT;
 }
 
 GPUSHMEM_HOST_DEVICE uint32_t gpushmem_nic_kind(uint32_t opcode, uint32_t size)
 {
     return size << 5 | opcode; // of 3 and 5 bits
-}
-
-// Whether the mark of `position` says that WQEs are there.
-GPUSHMEM_HOST_DEVICE bool gpushmem_nic_is_written(uint64_t mark, uint64_t position)
-{
-    return mark & GPUSHMEM_NIC_WRITTEN && mark >> GPUSHMEM_NIC_MARK_SHIFT > position;
 }
 
 // How far a queue was polled, in one word, so that whoever exchanges it knows: the number of
@@ -179,8 +170,9 @@ GPUSHMEM_HOST_DEVICE uint32_t *gpushmem_nic_used(const struct gpushmem_nic *nic,
 
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_nic_queue, state) == GPUSHMEM_NIC_LINE &&
                            offsetof(struct gpushmem_nic_queue, head) == 2 * GPUSHMEM_NIC_LINE &&
-                           offsetof(struct gpushmem_nic_queue, polled) == 3 * GPUSHMEM_NIC_LINE &&
-                           sizeof(struct gpushmem_nic_queue) == 4 * GPUSHMEM_NIC_LINE,
+                           offsetof(struct gpushmem_nic_queue, ready) == 3 * GPUSHMEM_NIC_LINE &&
+                           offsetof(struct gpushmem_nic_queue, polled) == 4 * GPUSHMEM_NIC_LINE &&
+                           sizeof(struct gpushmem_nic_queue) == 5 * GPUSHMEM_NIC_LINE,
                        "threads that post and threads that poll do not share lines");
 GPUSHMEM_STATIC_ASSERT(sizeof(struct gpushmem_nic) == 256, "queues follow on a line of their own");
 
