@@ -311,6 +311,7 @@ static int get_ready_here(void)
 {
     int status = gpsh_memory_init();
     gpsh_sync_init((uint64_t)gpsh_settings()->team_epoch);
+    gpsh_waiter_serve(gpsh_contexts_serve());
     gpsh_waiter_share(gpsh_cores_are_shared());
     gpsh_cores_begin();
     return status ? status : gpsh_contexts_init();

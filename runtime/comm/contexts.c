@@ -384,6 +384,14 @@ static bool may_drive(const struct gpsh_context *ctx)
     return ctx->locked || gpsh_job()->thread_level != GPUSHMEM_THREAD_MULTIPLE || mine;
 }
 
+bool gpsh_contexts_serve(void)
+{
+    bool any = false;
+    for (int i = 0; i < gpsh_net()->n_transports; i++)
+        any |= gpsh_net()->transports[i]->ops->serve != NULL;
+    return any;
+}
+
 static bool serve_peers(void)
 {
     bool busy = false;

@@ -30,5 +30,7 @@ int gpsh_contexts_quiet(void); // of every context, kernels' included
 // Drives the channels of the default context once, and of those that programs created, if anything
 // is pending; for loops that wait on memory. True if something still is.
 bool gpsh_contexts_progress(void);
+// Whether that also carries out what peers ask for, because a transport has the host do it.
+bool gpsh_contexts_serve(void);
 
 #endif

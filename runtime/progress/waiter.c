@@ -19,6 +19,9 @@
 enum {
     // with a core for every PE: looks at the condition until the hooks are run, a few microseconds
     SPINS = 64,
+    // the same where the hooks carry out what peers ask for, so that each look between two runs is
+    // time that a peer waits
+    SPINS_SERVING = 8,
     // and times the hooks are run, some 20 us, until the first yield, since threads may outnumber
     // cores too
     PATIENCE_ALONE = 8,
@@ -41,6 +44,7 @@ enum {
 };
 
 unsigned gpsh_waiter_mask = SPINS - 1;
+static unsigned own_core_mask = SPINS - 1;
 
 static struct gpsh_hooks hooks;
 
@@ -69,7 +73,12 @@ static bool run_hooks(void)
 
 void gpsh_waiter_share(bool cores_are_shared)
 {
-    gpsh_waiter_mask = cores_are_shared ? 0 : SPINS - 1;
+    gpsh_waiter_mask = cores_are_shared ? 0 : own_core_mask;
+}
+
+void gpsh_waiter_serve(bool serves_peers)
+{
+    own_core_mask = serves_peers ? SPINS_SERVING - 1 : SPINS - 1;
 }
 
 bool gpsh_waiter_shares(void)
@@ -136,7 +145,7 @@ static void give_way(struct gpsh_waiter *waiter, bool pending)
         gpsh_cores_part();
     if (rounds > PATIENCE_ALONE)
         sched_yield();
-    if (!pending && rounds > PATIENCE_ALONE && rounds % 16 == 0)
+    if (!pending && rounds > PATIENCE_ALONE && waiter->spins % (16 * SPINS) <= gpsh_waiter_mask)
         doze(waiter);
 }
 
@@ -283,6 +292,9 @@ static bool is_news(unsigned failures)
 
 int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
+    // Who waits for a flow drives it itself at each step: the hooks would be in its way.
+    if (waiter->flows_tell && !gpsh_waiter_shares() && waiter->spins % SPINS)
+        return 0;
     bool pending = run_hooks() || waiter->flows_tell;
     unsigned failures = atomic_load_explicit(&gpsh_job()->failures, memory_order_acquire);
     bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell && !waiter->looks;

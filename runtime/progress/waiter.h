@@ -10,6 +10,8 @@
 // Some PEs have to share cores: each wait gives the core away at once. In every init: what this PE
 // can tell before any wait, and then what all have agreed on.
 void gpsh_waiter_share(bool cores_are_shared);
+// Whether the hooks carry out what peers ask for. Before gpsh_waiter_share.
+void gpsh_waiter_serve(bool serves_peers);
 bool gpsh_waiter_shares(void);
 // Every wait calls `drive` from now on, every few microseconds, so that what it serves gets on
 // while this PE waits. It never waits itself, and returns true while something is under way. Any

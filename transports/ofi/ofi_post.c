@@ -8,7 +8,7 @@
 
 enum {
     CAPTURE_BYTES = 2048,
-    VAIN = 64, // passes of a waiting thread after the last message, in which it expects another
+    VAIN = 128, // passes of a waiting thread after the last message, in which it expects another
 };
 
 static int check(const struct gpsh_op *op)

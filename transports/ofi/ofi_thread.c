@@ -214,6 +214,14 @@ static bool sleep_until_something(struct gpsh_ofi *ofi)
     return false;
 }
 
+// Threads that wait read again, too: one-sided operations of peers, whose data the provider moves
+// when it is read, leave nothing there by which those threads could tell that some come.
+static uint64_t expect_more(struct gpsh_ofi *ofi)
+{
+    atomic_store_explicit(&ofi->wire.vain, 0, memory_order_relaxed);
+    return gpsh_clock_ns();
+}
+
 // How often others made passes of late.
 struct company {
     uint64_t since_ns;
@@ -246,8 +254,8 @@ static void *run(void *arg)
         found_ns = found ? now_ns : found_ns;
         if (is_helped(ofi, &company, now_ns))
             nap(HELPED_NAP_NS);
-        else if (now_ns - found_ns > ALERT_NS)
-            found_ns = sleep_until_something(ofi) ? gpsh_clock_ns() : found_ns;
+        else if (now_ns - found_ns > ALERT_NS && sleep_until_something(ofi))
+            found_ns = expect_more(ofi);
         else if (!found)
             sched_yield();
         const uint64_t turn_ns = WATCH_MS * UINT64_C(1000000);
