@@ -349,8 +349,8 @@ static void check_sharing(shared *s, int pe)
 {
     int wrong = 0;
     s->other = 0;
-    check_two_kernels(s, 300, pe, NULL);
-    check_two_kernels(s, 300, pe, claim_and_go);
+    check_two_kernels(s, 60, pe, NULL);
+    check_two_kernels(s, 60, pe, claim_and_go);
     RUN(late_look, 1, 1, s, pe, &wrong);
     CHECK(wrong == 0);
     check_slow(s, pe);
