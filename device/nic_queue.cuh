@@ -440,16 +440,15 @@ GPSH_DEV void gpsh_dev_nic_fence(const struct gpsh_dev_bell &bell)
         gpsh_dev_fence_sys();
 }
 
-// Where the queue stands. Loaded together, so that the loads are under way side by side: what is
-// seen may be old, which is on the safe side.
+// Whose turn it is. Loaded together, so that the loads are under way side by side: what is seen may
+// be old, which is on the safe side.
 struct gpsh_dev_nic_seen {
-    uint64_t ready, taken, head, done;
+    uint64_t ready, head;
 };
 
 GPSH_DEV struct gpsh_dev_nic_seen gpsh_dev_nic_see(const struct gpushmem_nic_queue *q)
 {
-    return {gpsh_dev_load64_relaxed_gpu(&q->ready), gpsh_dev_load64_relaxed_gpu(&q->taken),
-            gpsh_dev_load64_relaxed_gpu(&q->head), gpsh_dev_load64_relaxed_gpu(&q->done)};
+    return {gpsh_dev_load64_relaxed_gpu(&q->ready), gpsh_dev_load64_relaxed_gpu(&q->head)};
 }
 
 // WQEs of threads that follow each other: those from `from` to the end of `written` are the last
@@ -489,19 +488,21 @@ GPSH_DEV struct gpsh_dev_nic_row gpsh_dev_nic_walk(const struct gpsh_dev_bell &b
 // of the queue is full: the NIC is to be at work meanwhile.
 GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
                                           const struct gpsh_dev_bell bell, uint64_t first,
-                                          uint64_t written, struct gpsh_dev_nic_seen seen)
+                                          uint64_t written, uint64_t head)
 {
     const uint64_t own = written;
-    if (seen.head > gpushmem_nic_end(own)) // else it is alone, and looks at no mark
+    uint64_t room = 0;
+    if (head > gpushmem_nic_end(own)) { // else it is alone, and looks at nothing more
+        room = gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth;
         written = gpsh_dev_nic_walk(bell, first, {first, own}).written;
+    }
     if (written != own) {
         gpsh_dev_max64_relaxed_gpu(&q->taken, gpushmem_nic_end(written)); // they go on at once
-        seen = gpsh_dev_nic_see(q);
+        head = gpsh_dev_load64_relaxed_gpu(&q->head);
         gpsh_dev_nic_fence(bell); // their WQEs, before the record, or before who has the turn next
     }
     const uint64_t end = gpushmem_nic_end(written);
-    if (seen.head <= end || end + GPUSHMEM_NIC_AT_ONCE > seen.done + q->depth ||
-        (first ^ end) > bell.mask / 4) {
+    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room || (first ^ end) > bell.mask / 4) {
         gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
         gpsh_dev_nic_fence(bell); // the record before the doorbell
         gpsh_dev_store64_sys(bell.doorbell,
@@ -519,15 +520,17 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_
 {
     struct gpsh_dev_lean_wait wait = {};
     for (;;) {
-        const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
+        const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q); // all of these side by side
+        const uint64_t taken = gpsh_dev_load64_relaxed_gpu(&q->taken),
+                       failed = gpsh_dev_load64_relaxed_gpu(&q->failed);
         if (seen.ready == first) {
             const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
             gpsh_dev_nic_fence(bell); // the WQEs of those before the record
-            gpsh_dev_nic_take_turn(q, bell, first, written, seen);
+            gpsh_dev_nic_take_turn(q, bell, first, written, seen.head);
             return;
         }
         // whoever has the turn has taken them; or nobody writes what is before
-        if (seen.taken > first || ~gpsh_dev_load64_relaxed_gpu(&q->failed) < first)
+        if (taken > first || ~failed < first)
             return;
         if (int status = gpsh_dev_lean_spin(*gpushmem_nic_dev(q), &wait)) {
             gpsh_dev_nic_leave_unwritten(q, first, status);
@@ -543,7 +546,7 @@ GPSH_DEV void gpsh_dev_nic_publish(struct gpushmem_nic_queue *q, const struct gp
     const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
     gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
     if (seen.ready == first)
-        return gpsh_dev_nic_take_turn(q, bell, first, written, seen);
+        return gpsh_dev_nic_take_turn(q, bell, first, written, seen.head);
     gpsh_dev_store64_sys(gpsh_dev_nic_mark(bell, first), written);
     gpsh_dev_nic_await_turn(q, first, written);
 }
