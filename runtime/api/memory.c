@@ -111,17 +111,18 @@ static int fill(void *block, int byte, uint64_t bytes)
     return 0;
 }
 
-// Few programs look whether an allocation is NULL. What the others did is nowhere else to be seen;
-// that a heap is exhausted is told once, to programs that do look, too.
+// Few programs look whether an allocation is NULL. What the others did, or what became of them, is
+// nowhere else to be seen; that a heap is exhausted is told once, to programs that do look, too.
 static void *nothing(void)
 {
     static atomic_bool told;
-    bool full = gpushmem_last_error_code() == GPUSHMEM_ERR_NO_MEMORY;
+    const int code = gpushmem_last_error_code();
+    bool full = code == GPUSHMEM_ERR_NO_MEMORY;
     if (gpsh_failures_are_told() || (full && atomic_exchange(&told, true)))
         return NULL;
     if (full)
         GPSH_LOG(WARN, "heap", "an allocation is NULL: %s", gpsh_last_error());
-    else if (gpushmem_last_error_code() == GPUSHMEM_ERR_ASYMMETRY)
+    else if (code != GPUSHMEM_ERR_INVALID && code != GPUSHMEM_ERR_PE_FAILED)
         GPSH_LOG(ERROR, "heap", "an allocation is NULL: %s", gpsh_last_error());
     return NULL;
 }

@@ -24,6 +24,8 @@ int main(int argc, char **argv)
          nowhere = argc > 1 && !strcmp(argv[1], "nowhere");
     if (gpushmem_init())
         return failed("init");
+    while (argc > 1 && !strcmp(argv[1], "apart") && gpushmem_my_pe() == 1)
+        pause(); // until the launcher ends it
     long *word = gpushmem_malloc(sizeof *word);
     if (!word)
         return failed("malloc");

@@ -75,6 +75,8 @@ says "barrier that a PE does not enter" "gpushmem_barrier_all: timed out after 3
     env GPUSHMEM_WAIT_TIMEOUT_MS=3000 $run --grace 0 -n 3 "$bin/lifecycle" absent
 has "SIGUSR1: in gpushmem_barrier_all, waiting for PE 1"
 verdict "the same, asked for" "an answer to SIGUSR1"
+says "allocation that a PE does not enter" "ERROR heap: an allocation is NULL: gpushmem_malloc: timed out after 3000 ms" \
+    env GPUSHMEM_WAIT_TIMEOUT_MS=3000 $run --grace 0 -n 3 "$bin/lifecycle" apart
 works "choice of transport is logged" "PE 1 by p2p" env GPUSHMEM_LOG_LEVEL=info $run -n 2 "$bin/lifecycle"
 says "killed PE ends the job" "killed by signal 9" $run -n 3 "$bin/victim" 1
 works "killed PE, the others report it" "survivor 0: " env GPUSHMEM_ON_PE_FAILURE=notify \
