@@ -128,19 +128,37 @@ GPSH_DEV_CALL void gpsh_dev_dense_store_parts(struct gpsh_dev_dense_block block,
             gpsh_dev_store_unit<4>(block.at + at, data.units[j], block.bytes - at);
 }
 
-// WHOLE: all units are of 16 bytes, aligned.
-template <bool WHOLE>
+// A unit of what is sent. A lone thread reads it again when it folds, from the first-level cache.
+template <int WHO> GPSH_DEV gpsh_dev_unit<4> gpsh_dev_dense_load_unit(const char *from)
+{
+    return WHO == GPSH_DENSE_ALONE ? gpsh_dev_load_whole_cached(from)
+                                   : gpsh_dev_load_whole_ahead(from);
+}
+
+// So many slots of a row, which follow each other. Whether all of their units are there is asked
+// once: with a question for each of them it would have an address of its own, too. WHOLE: all units
+// are of 16 bytes, aligned.
+template <int WHO, int SLOTS, bool WHOLE>
 GPSH_DEV void gpsh_dev_dense_load(struct gpsh_dev_dense_data *data,
                                   const struct gpsh_dev_dense_block &block, unsigned at)
 {
+    constexpr unsigned row = 16 * GPSH_DENSE_ROW;
     if constexpr (!WHOLE) {
-        *data = gpsh_dev_dense_load_parts(block, at);
+        for (unsigned m = 0; m < SLOTS; m++)
+            data[m] = gpsh_dev_dense_load_parts(block, at + 16 * m);
+    } else if (at + 16 * SLOTS + (GPSH_DENSE_UNITS - 1) * row <= block.bytes) {
+        GPSH_UNROLL
+        for (unsigned i = 0; i < SLOTS * GPSH_DENSE_UNITS; i++)
+            data[i / GPSH_DENSE_UNITS].units[i % GPSH_DENSE_UNITS] = gpsh_dev_dense_load_unit<WHO>(
+                block.at + at + 16 * (i / GPSH_DENSE_UNITS) + i % GPSH_DENSE_UNITS * row);
     } else {
         GPSH_UNROLL
-        for (unsigned j = 0; j < GPSH_DENSE_UNITS; j++) {
-            data->units[j] = {};
-            if (at + j * 16 * GPSH_DENSE_ROW < block.bytes)
-                data->units[j] = gpsh_dev_load_whole_ahead(block.at + at + j * 16 * GPSH_DENSE_ROW);
+        for (unsigned i = 0; i < SLOTS * GPSH_DENSE_UNITS; i++) {
+            const unsigned unit = at + 16 * (i / GPSH_DENSE_UNITS) + i % GPSH_DENSE_UNITS * row;
+            gpsh_dev_unit<4> *to = &data[i / GPSH_DENSE_UNITS].units[i % GPSH_DENSE_UNITS];
+            *to = {};
+            if (unit < block.bytes)
+                *to = gpsh_dev_dense_load_unit<WHO>(block.at + unit);
         }
     }
 }
@@ -159,6 +177,11 @@ GPSH_DEV void gpsh_dev_dense_store(const struct gpsh_dev_dense_block &block,
     }
 }
 
+// Three words of each unit are in a packet of its own, the fourth ones in the last packet: so most
+// stay in the registers that they were loaded to.
+#define GPSH_DENSE_WORD(data, k, i)                                                                \
+    (data).units[(k) < GPSH_DENSE_UNITS ? (k) : (i)].w[(k) < GPSH_DENSE_UNITS ? (i) : 3]
+
 // `at`: where the slot's first packet is. An empty slot is that packet.
 GPSH_DEV void gpsh_dev_dense_send(const struct gpsh_dev_dense &d, uint64_t number, unsigned at,
                                   const struct gpsh_dev_dense_data &data)
@@ -169,29 +192,28 @@ GPSH_DEV void gpsh_dev_dense_send(const struct gpsh_dev_dense &d, uint64_t numbe
         struct gpsh_dev_dense_packet packet = {{0, 0, 0}, (uint32_t)number};
         GPSH_UNROLL
         for (int i = 0; i < 3; i++)
-            packet.data[i] = data.units[(3 * k + i) / 4].w[(3 * k + i) % 4];
+            packet.data[i] = GPSH_DENSE_WORD(data, k, i);
         if (!k || d.sent.bytes)
             gpsh_dev_store_dense(place + k * 16 * GPSH_DENSE_ROW, packet);
     }
 }
 
 // One look at a slot, whose first packet is at `place`. Returns not 0 if one of them is late:
-// without a question of its own, for which the loads of further slots would wait.
+// without a question of its own, for which the loads of further slots would wait. Of an empty slot
+// what lies there is data to nobody.
 GPSH_DEV uint32_t gpsh_dev_dense_look(const struct gpsh_dev_dense &d, uint64_t number,
                                       const char *place, struct gpsh_dev_dense_data *data)
 {
-    uint32_t late = 0;
+    uint32_t first = 0, late = 0;
     GPSH_UNROLL
     for (int k = 0; k < GPSH_DENSE_PACKETS; k++) {
-        if (k && !d.brings)
-            continue;
         struct gpsh_dev_dense_packet packet = gpsh_dev_load_dense(place + k * 16 * GPSH_DENSE_ROW);
-        late |= packet.flag ^ (uint32_t)number;
+        (k ? late : first) |= packet.flag ^ (uint32_t)number;
         GPSH_UNROLL
         for (int i = 0; i < 3; i++)
-            data->units[(3 * k + i) / 4].w[(3 * k + i) % 4] = packet.data[i];
+            GPSH_DENSE_WORD(*data, k, i) = packet.data[i];
     }
-    return late;
+    return d.brings ? first | late : first;
 }
 
 // So many slots of a row, which follow each other.
@@ -278,42 +300,44 @@ GPSH_DEV void gpsh_dev_dense_take(const struct gpsh_dev_coll &, const struct gps
 
 // ---- The operation ----
 
-// A thread has several slots of a chunk. A lone one takes so many at a time that follow each other:
-// their loads are under way at once, of what is sent twice as many as of what comes.
-template <int SLOTS, bool WHOLE>
+// A thread has several slots of a chunk. A lone one takes SLOTS at a time, which follow each other:
+// their loads are under way at once.
+template <int WHO, int SLOTS, bool WHOLE>
 GPSH_DEV void gpsh_dev_dense_send_all(const struct gpsh_dev_coll &c, const struct gpsh_dev_dense &d,
                                       unsigned first)
 {
     struct gpsh_dev_dense_data sent[SLOTS];
     for (unsigned slot = c.lane; slot < d.slots; slot += SLOTS * c.lanes) {
-        unsigned unit = gpsh_dev_dense_unit_at(first + slot), at = gpsh_dev_dense_packet_at(slot);
-        GPSH_UNROLL
-        for (unsigned m = 0; m < SLOTS; m++)
-            gpsh_dev_dense_load<WHOLE>(&sent[m], d.sent, unit + 16 * m);
+        const unsigned at = gpsh_dev_dense_packet_at(slot);
+        gpsh_dev_dense_load<WHO, SLOTS, WHOLE>(sent, d.sent, gpsh_dev_dense_unit_at(first + slot));
         GPSH_UNROLL
         for (unsigned m = 0; m < SLOTS; m++)
             gpsh_dev_dense_send(d, c.epoch, at + 16 * m, sent[m]);
     }
 }
 
-template <int SENDS, int SLOTS, bool WHOLE, class Fold>
+// A lone thread loads its own units once the other's are there: they are near.
+template <int WHO, int SENDS, int SLOTS, bool WHOLE, class Fold>
 GPSH_DEV void gpsh_dev_dense_many(struct gpsh_dev_coll *c, const struct gpsh_dev_dense &d,
                                   const Fold &fold, unsigned first)
 {
     static_assert(GPSH_DENSE_ROW % SENDS == 0 && SENDS % SLOTS == 0, "of one row");
-    struct gpsh_dev_dense_data own[SLOTS], in[SLOTS];
-    gpsh_dev_dense_send_all<SENDS, WHOLE>(*c, d, first);
+    constexpr bool alone = WHO == GPSH_DENSE_ALONE;
+    struct gpsh_dev_dense_data own, in[SLOTS];
+    gpsh_dev_dense_send_all<WHO, SENDS, WHOLE>(*c, d, first);
     for (unsigned slot = c->lane; slot < d.slots; slot += SLOTS * c->lanes) {
         unsigned unit = gpsh_dev_dense_unit_at(first + slot), at = gpsh_dev_dense_packet_at(slot);
-        GPSH_UNROLL
-        for (unsigned m = 0; m < SLOTS; m++)
-            gpsh_dev_dense_load<WHOLE>(&own[m], d.own, unit + 16 * m);
+        if (!alone)
+            gpsh_dev_dense_load<WHO, 1, WHOLE>(&own, d.own, unit);
         gpsh_dev_dense_await<SLOTS>(c, d, at, in);
         if (c->status)
             return;
         GPSH_UNROLL
-        for (unsigned m = 0; m < SLOTS; m++)
-            gpsh_dev_dense_take<WHOLE>(*c, d, fold, unit + 16 * m, own[m], in[m]);
+        for (unsigned m = 0; m < SLOTS; m++) {
+            if (alone)
+                gpsh_dev_dense_load<WHO, 1, WHOLE>(&own, d.own, unit + 16 * m);
+            gpsh_dev_dense_take<WHOLE>(*c, d, fold, unit + 16 * m, own, in[m]);
+        }
     }
 }
 
@@ -324,15 +348,17 @@ GPSH_DEV void gpsh_dev_dense_single(struct gpsh_dev_coll *c, const struct gpsh_d
 {
     struct gpsh_dev_dense_data own, in, sent, next = {};
     const unsigned place = gpsh_dev_dense_packet_at(c->lane);
-    gpsh_dev_dense_load<WHOLE>(&sent, d.sent, gpsh_dev_dense_unit_at(c->lane));
+    gpsh_dev_dense_load<GPSH_DENSE_GRID, 1, WHOLE>(&sent, d.sent, gpsh_dev_dense_unit_at(c->lane));
     for (unsigned chunk = 0; chunk < d.chunks && !c->status; chunk++, c->epoch++) {
         unsigned slot = chunk * d.slots + c->lane;
         gpsh_dev_dense_send(d, c->epoch, place, sent);
         if (chunk + 1 < d.chunks)
-            gpsh_dev_dense_load<WHOLE>(&next, d.sent, gpsh_dev_dense_unit_at(slot + d.slots));
+            gpsh_dev_dense_load<GPSH_DENSE_GRID, 1, WHOLE>(&next, d.sent,
+                                                           gpsh_dev_dense_unit_at(slot + d.slots));
         own = sent;
         if (d.own.at != d.sent.at)
-            gpsh_dev_dense_load<WHOLE>(&own, d.own, gpsh_dev_dense_unit_at(slot));
+            gpsh_dev_dense_load<GPSH_DENSE_GRID, 1, WHOLE>(&own, d.own,
+                                                           gpsh_dev_dense_unit_at(slot));
         gpsh_dev_dense_await<1>(c, d, place, &in);
         if (!c->status)
             gpsh_dev_dense_take<WHOLE>(*c, d, fold, gpsh_dev_dense_unit_at(slot), own, in);
@@ -350,10 +376,10 @@ GPSH_DEV void gpsh_dev_dense_with(struct gpsh_dev_coll *c, const struct gpsh_dev
         return;
     }
     constexpr bool alone = WHO == GPSH_DENSE_ALONE;
-    constexpr int slots = alone && GPUSHMEM_THREAD_LOADS >= 16 ? 2 : 1,
-                  sends = alone ? 2 * slots : 1;
+    constexpr int slots = alone && GPUSHMEM_THREAD_LOADS >= 16 ? 4 : 1,
+                  sends = alone && slots == 1 ? 2 : slots;
     for (unsigned chunk = 0; chunk < d.chunks && !c->status; chunk++, c->epoch++)
-        gpsh_dev_dense_many<sends, slots, WHOLE>(c, d, fold, chunk * d.slots);
+        gpsh_dev_dense_many<WHO, sends, slots, WHOLE>(c, d, fold, chunk * d.slots);
 }
 
 // `folds`: what is here with what comes.

@@ -100,6 +100,15 @@ GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole_ahead(const char *from)
                  : "l"(from));
     return unit;
 }
+// From the first-level cache, if it is there. Of what this thread may read as it would itself.
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole_cached(const char *from)
+{
+    gpsh_dev_unit<4> unit;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(unit.w[0]), "=r"(unit.w[1]), "=r"(unit.w[2]), "=r"(unit.w[3])
+                 : "l"(from));
+    return unit;
+}
 GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
 {
     *(uint4 *)to = make_uint4(unit.w[0], unit.w[1], unit.w[2], unit.w[3]);
@@ -158,6 +167,10 @@ GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole(const char *from)
     return gpsh_dev_load_unit<4>(from, 16);
 }
 GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole_ahead(const char *from)
+{
+    return gpsh_dev_load_whole(from);
+}
+GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole_cached(const char *from)
 {
     return gpsh_dev_load_whole(from);
 }
