@@ -8,23 +8,37 @@
 
 struct gpsh_scope_grid;
 
-// Largest block in packets, twice the bytes of which travel. A guess by what streams take them for.
-// Of two members dense packets take over earlier.
-enum { GPSH_DEV_GRID_PACKETS = 64 << 10, GPSH_DEV_GRID_DENSE = 16 << 10 };
+// Largest blocks in packets: of two members dense ones take over, of more as streams have it.
+enum { GPSH_DEV_GRID_PACKETS_OF_TWO = 64 << 10, GPSH_DEV_GRID_PACKETS = 768 << 10 };
 
 GPSH_DEV int gpsh_dev_grid_way(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
 {
     uint64_t bytes = gpsh_dev_coll_bytes(op), packets = gpushmem_coll_ll_most(c.n, true);
+    bool dense = gpushmem_coll_may_be_dense(op.kind, c.n, c.flags);
     if (!(c.flags & GPUSHMEM_DEV_TEAM_DIRECT))
         return gpushmem_coll_in_rounds(op.kind, bytes, c.n, true) ? +GPUSHMEM_COLL_ROUNDS
                                                                   : +GPUSHMEM_COLL_DIRECT;
-    if (gpushmem_coll_may_be_dense(op.kind, c.n, c.flags) && bytes > GPSH_DEV_GRID_DENSE &&
-        bytes <= GPSH_DENSE_GRID_MOST)
+    if (op.kind != GPUSHMEM_COLL_COLLECT && bytes <= packets &&
+        bytes * (unsigned)(c.n - 1) <=
+            (dense ? +GPSH_DEV_GRID_PACKETS_OF_TWO : +GPSH_DEV_GRID_PACKETS) &&
+        !gpushmem_coll_is_wide(op.kind, op.type, op.fold))
+        return GPUSHMEM_COLL_LL;
+    if (dense && bytes <= GPSH_DENSE_GRID_MOST)
         return GPUSHMEM_COLL_DENSE;
-    return op.kind != GPUSHMEM_COLL_COLLECT && bytes <= packets && bytes <= GPSH_DEV_GRID_PACKETS &&
-                   !gpushmem_coll_is_wide(op.kind, op.type, op.fold)
-               ? +GPUSHMEM_COLL_LL
-               : +GPUSHMEM_COLL_DIRECT;
+    return op.kind == GPUSHMEM_COLL_BROADCAST ? +GPUSHMEM_COLL_RELAY : +GPUSHMEM_COLL_DIRECT;
+}
+
+// The same packets either way: members' grids may have different numbers of threads.
+GPSH_DEV void gpsh_dev_grid_packets(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    bool one_each = gpsh_dev_coll_bytes(op) <= (uint64_t)c->lanes * GPSH_LL_UNIT &&
+                    op.kind != GPUSHMEM_COLL_ALLTOALLS;
+    if (one_each && c->n == 2)
+        gpsh_dev_small_of_grid<1>(c, op);
+    else if (one_each && c->n <= GPSH_DEV_SMALL_OTHERS + 1)
+        gpsh_dev_small_of_grid<GPSH_DEV_SMALL_OTHERS>(c, op);
+    else
+        gpsh_dev_coll_ll(c, op);
 }
 
 // False: there is no such team with memory for operations of streams, and c->status says so. The
@@ -70,9 +84,10 @@ GPSH_DEV void gpsh_dev_grid_work(struct gpsh_dev_coll *c, const struct gpushmem_
         gpsh_dev_coll_alone(*c, op);
     } else {
         switch (gpsh_dev_grid_way(*c, op)) {
-        case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); break;
+        case GPUSHMEM_COLL_LL: gpsh_dev_grid_packets(c, op); break;
         case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense<GPSH_DENSE_GRID>(c, op); break;
         case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); break;
+        case GPUSHMEM_COLL_RELAY: gpsh_dev_broadcast_relayed(c, op); break;
         default: gpsh_dev_coll_direct(c, op); break;
         }
     }

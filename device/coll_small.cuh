@@ -173,7 +173,7 @@ GPSH_DEV gpsh_dev_small<OTHERS> gpsh_dev_small_load(const struct gpsh_dev_coll &
 template <int OTHERS>
 GPSH_DEV unsigned gpsh_dev_small_place(const struct gpsh_dev_coll &c, int index)
 {
-    const unsigned slot = 2 * (unsigned)gpushmem_coll_ll_most(OTHERS == 1 ? 2 : c.n, false);
+    const unsigned slot = 2 * (unsigned)gpushmem_coll_ll_most(OTHERS == 1 ? 2 : c.n, c.stream);
     unsigned others = OTHERS == 1 ? 1 : (unsigned)c.n - 1;
     return ((unsigned)(c.epoch & 1) * others + (unsigned)index) * slot;
 }
@@ -207,7 +207,7 @@ template <int OTHERS>
 GPSH_DEV void gpsh_dev_small_exchange(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
                                       gpsh_dev_small<OTHERS> *small)
 {
-    char *packets = c->scratch + gpushmem_coll_ll_at(c->room, false) +
+    char *packets = c->scratch + gpushmem_coll_ll_at(c->room, c->stream) +
                     small->at / GPSH_LL_UNIT * sizeof(struct gpsh_dev_packet);
     GPSH_UNROLL
     for (int j = 0; j < OTHERS; j++) {
@@ -265,6 +265,21 @@ GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct g
             gpsh_dev_store_unit<2>(gpsh_dev_coll_dest(op, from) + small.at, small.in[j],
                                    small.left);
     }
+}
+
+// Of all blocks of a grid, in the sequence of streams.
+template <int OTHERS>
+GPSH_DEV void gpsh_dev_small_of_grid(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+{
+    gpsh_dev_small<OTHERS> small = gpsh_dev_small_load<OTHERS>(*c, op);
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++)
+        if (gpsh_dev_small_is<OTHERS>(*c, j))
+            small.away[j] = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, gpsh_dev_small_rank(*c, j)));
+    if (!c->status)
+        gpsh_dev_small_exchange(c, op, &small);
+    if (!c->status)
+        gpsh_dev_small_store(*c, op, small);
 }
 
 // Of a team that may do so. All threads return the same.
