@@ -81,7 +81,8 @@ coll_table() {
         function line_of(row, line, k, issuer) {
             line = "| " row " |"
             if ("thread" in issuers)
-                return line " " us[row, "thread", 0] " | " us[row, "warp", 0] " | " us[row, "block", 0] " |"
+                return line " " us[row, "thread", 0] " | " us[row, "warp", 0] " | " us[row, "block", 0] \
+                    " | " us[row, "32", 0] " |"
             for (k = 1; k <= 2; k++) {
                 issuer = k == 1 ? "stream" : "graph"
                 line = line " " us[row, issuer, 0] " | " us[row, issuer, 1] " | " ratio(row, issuer) " |"
@@ -89,7 +90,7 @@ coll_table() {
             return line
         }
         END {
-            if ("thread" in issuers) print "| | thread | warp | block |\n|---|--:|--:|--:|"
+            if ("thread" in issuers) print "| | thread | warp | block | 32 blocks |\n|---|--:|--:|--:|--:|"
             else print "| | in a row | NCCL | ratio | in a graph | NCCL | ratio |\n|---|--:|--:|--:|--:|--:|--:|"
             for (i = 1; i <= n_names; i++)
                 for (j = 1; j <= n_sizes; j++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives: on streams in a row and in a graph, and in kernels by a thread, a warp and a block;
-// where --nccl names the library, NCCL's in turn with ours, on the same memory. A row's size is the
-// largest buffer of a PE: what is reduced or broadcast, all that fcollect and alltoall move, and
-// the source of reducescatter. Bandwidth is that size by the time.
+// Collectives: on streams in a row and in a graph, and in kernels by a thread, a warp, a block and
+// a grid; where --nccl names the library, NCCL's in turn with ours, on the same memory. A row's
+// size is the largest buffer of a PE: what is reduced or broadcast, all that fcollect and alltoall
+// move, and the source of reducescatter. Bandwidth is that size by the time.
 #define GPUSHMEM_THREAD_LOADS 16 // lone threads here are in small blocks
 #include "kernels.cuh"
 #include "nccl.h"
@@ -202,7 +202,7 @@ int perf_stream_coll(struct perf_bench *b)
 // ---- Kernels ----
 
 template <int KIND, int SCOPE> struct collective : scoped<SCOPE> {
-    enum { MOST = SCOPE == BLOCK ? 512 : 32 };
+    enum { MOST = SCOPE == THREAD || SCOPE == WARP ? 32 : 512, MEETS = SCOPE == GRID };
     static __device__ void initiate(const struct job &j, uint64_t)
     {
         struct gpushmem_coll_op op = {};
@@ -219,7 +219,10 @@ template <int KIND, int SCOPE> struct collective : scoped<SCOPE> {
         if (KIND == GPUSHMEM_COLL_SYNC)
             SCOPE == THREAD ? gpushmem_dev_team_sync(world)
             : SCOPE == WARP ? gpushmem_dev_team_sync_warp(world)
+            : SCOPE == GRID ? gpushmem_dev_team_sync_grid(world)
                             : gpushmem_dev_team_sync_block(world);
+        else if (SCOPE == GRID)
+            gpsh_dev_caller<gpsh_scope_grid>::run(dev, op);
         else if (SCOPE == THREAD)
             gpsh_dev_coll_run(dev, gpsh_dev_group_of<gpsh_scope_thread>(), op);
         else if (SCOPE == WARP)
@@ -269,6 +272,8 @@ int perf_device_coll(struct perf_bench *b)
         status = kernel_rows<WARP>(b);
     if (!status)
         status = kernel_rows<BLOCK>(b);
+    if (!status)
+        status = kernel_rows<GRID>(b);
 #endif
     return status;
 }

@@ -6,6 +6,7 @@
 
 #define GPUSHMEM_DEVICE_CHECKS 0 // as on a GPU
 #include "bench.h"
+#include "gpushmem/coll_grid.cuh"
 #include "gpushmem/device.cuh"
 #include "tests.h"
 
@@ -53,9 +54,10 @@ struct job {
 };
 
 // An operation is a type with what PE 0 does, and what the others do to let it go on; each thread
-// of the scope calls them. MOST: threads of a block, for the compiler's choice of registers.
+// of the scope calls them. MOST: threads of a block, for the compiler's choice of registers. MEETS:
+// all blocks of a grid wait for each other.
 template <int SCOPE> struct scoped {
-    enum { MOST = SCOPE == THREAD || SCOPE == WARP ? 32 : 1024 };
+    enum { MOST = SCOPE == THREAD || SCOPE == WARP ? 32 : 1024, MEETS = false };
 };
 template <int SCOPE> struct passive : scoped<SCOPE> {
     static __device__ void respond(const struct job &, uint64_t)
@@ -137,11 +139,18 @@ static inline struct job make_job(struct perf_bench *b, const struct perf_case *
 }
 
 template <typename Operation>
+static int launch(void (*kernel)(struct job), const struct perf_case *c, const struct job &j)
+{
+    if (Operation::MEETS)
+        return GPUSHMEM_LAUNCH_COLLECTIVE(kernel, c->blocks, c->threads, 0, NULL, j);
+    return GPUSHMEM_LAUNCH(kernel, c->blocks, c->threads, NULL, j);
+}
+
+template <typename Operation>
 static int run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
     uint64_t ns = 0;
-    int status =
-        GPUSHMEM_LAUNCH(initiate<Operation>, c->blocks, c->threads, NULL, make_job(b, c, n));
+    int status = launch<Operation>(initiate<Operation>, c, make_job(b, c, n));
     b->sequence += c->lead + n;
     if (!status)
         status = gpushmem_launch_wait(NULL);
@@ -154,8 +163,7 @@ static int run(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 template <typename Operation>
 static int serve(struct perf_bench *b, const struct perf_case *c, uint64_t n)
 {
-    int status =
-        GPUSHMEM_LAUNCH(respond<Operation>, c->blocks, c->threads, NULL, make_job(b, c, n));
+    int status = launch<Operation>(respond<Operation>, c, make_job(b, c, n));
     b->sequence += n;
     return status ? status : gpushmem_launch_wait(NULL);
 }
