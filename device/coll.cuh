@@ -96,7 +96,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_group(const struct gpushmem_dev &dev, struct gps
     const struct gpsh_dev_group group = {rank, size, gpsh_dev_scope_name<Scope>::value};
     const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
     int status = GPSH_DEV_NOT_SMALL;
-    bool dense = gpsh_dev_coll_may_be_dense(op), small = gpsh_dev_coll_may_be_small(size, op);
+    bool dense = gpsh_dev_coll_may_be_dense(op), small = gpsh_dev_coll_may_be_small(op);
     if (entry && (dense || small)) {
         struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
         status = gpsh_dev_small_do<Scope>(&c, entry, gpsh_dev_small_op(op), dense, small);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operations of up to four members in kernels that begin in few instructions. Small ones are
-// carried out so, too: each thread has one unit of 8 bytes at most. The packets are those of
+// carried out so, too: mostly each thread has one unit of 8 bytes at most. The packets are those of
 // coll_ll.cuh and, of two members, coll_dense.cuh: the others may go that way for the same
 // operation. docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_COLL_SMALL_CUH
@@ -84,12 +84,10 @@ enum {
     GPSH_DEV_SMALL_OTHERS = 3, // at most, for each of which a thread keeps what it sends and gets
 };
 
-// As far as the arguments say: `size` threads have a unit each at most. Blocks that are larger than
-// a thread or a warp can take so go another way on all members, whatever their scopes.
-GPSH_DEV bool gpsh_dev_coll_may_be_small(unsigned size, const struct gpushmem_coll_op &op)
+// As far as the arguments say.
+GPSH_DEV bool gpsh_dev_coll_may_be_small(const struct gpushmem_coll_op &op)
 {
-    const unsigned all = GPUSHMEM_COLL_KERNEL_PACKETS,
-                   most = size < all / GPSH_LL_UNIT ? size * GPSH_LL_UNIT : all;
+    const unsigned most = GPUSHMEM_COLL_KERNEL_PACKETS;
     return op.n - 1 < most && gpsh_dev_coll_bytes(op) <= most && op.kind != GPUSHMEM_COLL_COLLECT &&
            op.kind != GPUSHMEM_COLL_ALLTOALLS && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
 }
@@ -267,6 +265,195 @@ GPSH_DEV void gpsh_dev_small_store(const struct gpsh_dev_coll &c, const struct g
     }
 }
 
+// ---- Several units for each thread ----
+
+// Several of them at a time, whose loads are under way at once: there is no question between them,
+// for which further ones would wait. All addresses are worked out before.
+template <int OTHERS> struct gpsh_dev_small_way {
+    unsigned bytes;                 // of a block
+    const char *own, *sent[OTHERS]; // blocks of source; NULL: an empty message
+    char *kept, *dest[OTHERS];      // of dest; NULL: nothing is stored there
+    char *to[OTHERS];               // this PE's packets at the others,
+    const char *from[OTHERS];       // and theirs here
+    bool brings[OTHERS];            // their messages are not empty
+};
+
+template <int OTHERS>
+GPSH_DEV gpsh_dev_small_way<OTHERS> gpsh_dev_small_way_of(const struct gpsh_dev_coll &c,
+                                                          const struct gpushmem_coll_op &op)
+{
+    gpsh_dev_small_way<OTHERS> w = {};
+    char *packets = c.scratch + gpushmem_coll_ll_at(c.room, c.stream);
+    w.bytes = (unsigned)gpsh_dev_coll_bytes(op);
+    if (gpsh_dev_coll_message(op, c.me, c.me))
+        w.own = gpsh_dev_coll_source(op, c.me);
+    if (gpsh_dev_coll_folds(op))
+        w.kept = (char *)op.dest;
+    else if (w.own && w.own != gpsh_dev_coll_dest(op, c.me))
+        w.kept = gpsh_dev_coll_dest(op, c.me);
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++) {
+        w.from[j] = packets + gpsh_dev_small_place<OTHERS>(c, 0);
+        if (!gpsh_dev_small_is<OTHERS>(c, j))
+            continue;
+        const int rank = gpsh_dev_small_rank(c, j), index = c.me < rank ? c.me : c.me - 1;
+        w.brings[j] = gpsh_dev_coll_message(op, rank, c.me) > 0;
+        if (gpsh_dev_coll_message(op, c.me, rank))
+            w.sent[j] = gpsh_dev_coll_source(op, rank);
+        if (w.brings[j] && !gpsh_dev_coll_folds(op))
+            w.dest[j] = gpsh_dev_coll_dest(op, rank);
+        w.to[j] = gpsh_dev_coll_there(c, packets + gpsh_dev_small_place<OTHERS>(c, index), rank);
+        w.from[j] = packets + gpsh_dev_small_place<OTHERS>(c, j);
+    }
+    return w;
+}
+
+// All blocks begin at multiples of a unit, so that whole units are accesses of 8 bytes.
+template <int OTHERS> GPSH_DEV bool gpsh_dev_small_aligned(const gpsh_dev_small_way<OTHERS> &w)
+{
+    uintptr_t all = (uintptr_t)w.own | (uintptr_t)w.kept;
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++)
+        all |= (uintptr_t)w.sent[j] | (uintptr_t)w.dest[j];
+    return all % GPSH_LL_UNIT == 0;
+}
+
+// Units at, at + step, ... of a block. WHOLE: aligned, and within it; otherwise there is one.
+template <bool WHOLE, int UNITS>
+GPSH_DEV void gpsh_dev_small_units(gpsh_dev_unit<2> *units, const char *block, unsigned at,
+                                   unsigned step, unsigned bytes)
+{
+    GPSH_UNROLL
+    for (unsigned k = 0; k < UNITS; k++)
+        units[k] = WHOLE ? gpsh_dev_load_unit8(block + at + k * step)
+                         : gpsh_dev_load_unit<2>(block + at, bytes - at);
+}
+
+template <bool WHOLE>
+GPSH_DEV void gpsh_dev_small_put(char *block, unsigned at, unsigned bytes,
+                                 const gpsh_dev_unit<2> &unit)
+{
+    if (WHOLE)
+        gpsh_dev_store_unit8(block + at, unit);
+    else
+        gpsh_dev_store_unit<2>(block + at, unit, bytes - at);
+}
+
+template <bool WHOLE, int UNITS, int OTHERS>
+GPSH_DEV void gpsh_dev_small_send(const struct gpsh_dev_coll &c,
+                                  const gpsh_dev_small_way<OTHERS> &w, unsigned at, unsigned step)
+{
+    gpsh_dev_unit<2> units[UNITS] = {};
+    const char *loaded = nullptr;
+    GPSH_UNROLL
+    for (int j = 0; j < OTHERS; j++) {
+        if (!gpsh_dev_small_is<OTHERS>(c, j))
+            continue;
+        if (w.sent[j] && w.sent[j] != loaded)
+            gpsh_dev_small_units<WHOLE, UNITS>(units, w.sent[j], at, step, w.bytes);
+        loaded = w.sent[j] ? w.sent[j] : loaded;
+        GPSH_UNROLL
+        for (unsigned k = 0; k < UNITS; k++)
+            if (w.sent[j] || at + k * step == 0)
+                gpsh_dev_store_packet(w.to[j] + 2 * (at + k * step),
+                                      gpsh_dev_ll_pack(units[k], (uint32_t)c.epoch));
+    }
+}
+
+// What lies where an empty message's packets would is nobody's.
+template <int UNITS, int OTHERS>
+GPSH_DEV void gpsh_dev_small_receive(struct gpsh_dev_coll *c, const gpsh_dev_small_way<OTHERS> &w,
+                                     unsigned at, unsigned step,
+                                     gpsh_dev_unit<2> (&in)[OTHERS][UNITS])
+{
+    const uint32_t flag = (uint32_t)c->epoch;
+    struct gpsh_dev_wait wait = gpsh_dev_wait_begin(c->dev);
+    uint32_t late;
+    do {
+        late = 0;
+        GPSH_UNROLL
+        for (int j = 0; j < OTHERS; j++)
+            GPSH_UNROLL
+        for (unsigned k = 0; k < UNITS; k++) {
+            struct gpsh_dev_packet packet = gpsh_dev_load_packet(w.from[j] + 2 * (at + k * step));
+            uint32_t other =
+                ((uint32_t)(packet.low >> 32) ^ flag) | ((uint32_t)(packet.high >> 32) ^ flag);
+            bool awaited = gpsh_dev_small_is<OTHERS>(*c, j) && (w.brings[j] || at + k * step == 0);
+            late |= awaited ? other : 0;
+            in[j][k].w[0] = (uint32_t)packet.low;
+            in[j][k].w[1] = (uint32_t)packet.high;
+        }
+        if (late)
+            c->status = gpsh_dev_coll_spin(*c, &wait, w.from[0] + 2 * at, c->epoch, 0);
+    } while (late && !c->status);
+}
+
+// In the order of ranks, the own unit in between.
+template <int UNITS, int OTHERS>
+GPSH_DEV gpsh_dev_unit<2>
+gpsh_dev_small_sum(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                   const gpsh_dev_unit<2> &own, const gpsh_dev_unit<2> (&in)[OTHERS][UNITS],
+                   unsigned k)
+{
+    const int end = gpsh_dev_coll_fold_end(c, op);
+    gpsh_dev_acc<2> acc = {};
+    GPSH_UNROLL
+    for (int j = 0; j <= OTHERS; j++) {
+        if (j == c.me && j < end)
+            acc = gpsh_dev_ll_fold(op.type, op.fold, acc, own, j == 0);
+        if (j < OTHERS && gpsh_dev_small_rank(c, j) < end)
+            acc = gpsh_dev_ll_fold(op.type, op.fold, acc, in[j][k], gpsh_dev_small_rank(c, j) == 0);
+    }
+    return gpsh_dev_fold_result(acc, op.type);
+}
+
+template <bool WHOLE, int UNITS, int OTHERS>
+GPSH_DEV void gpsh_dev_small_take(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                  const gpsh_dev_small_way<OTHERS> &w, unsigned at, unsigned step)
+{
+    gpsh_dev_unit<2> own[UNITS] = {}, in[OTHERS][UNITS];
+    if (w.own)
+        gpsh_dev_small_units<WHOLE, UNITS>(own, w.own, at, step, w.bytes);
+    gpsh_dev_small_receive<UNITS>(c, w, at, step, in);
+    if (c->status)
+        return;
+    GPSH_UNROLL
+    for (unsigned k = 0; k < UNITS; k++) {
+        const unsigned unit = at + k * step;
+        if (gpsh_dev_coll_folds(op))
+            own[k] = gpsh_dev_small_sum(*c, op, own[k], in, k);
+        if (w.kept)
+            gpsh_dev_small_put<WHOLE>(w.kept, unit, w.bytes, own[k]);
+        GPSH_UNROLL
+        for (int j = 0; j < OTHERS; j++)
+            if (w.dest[j])
+                gpsh_dev_small_put<WHOLE>(w.dest[j], unit, w.bytes, in[j][k]);
+    }
+}
+
+// By a thread or a warp, of blocks that have more units than it has threads. What is sent takes
+// fewer registers than what comes. 0, or why it gave up.
+template <int OTHERS>
+GPSH_DEV_CALL int gpsh_dev_small_many(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
+{
+    constexpr unsigned UNITS = GPUSHMEM_THREAD_LOADS >= 16 ? 4 : 2, SENDS = 4 * UNITS;
+    const gpsh_dev_small_way<OTHERS> w = gpsh_dev_small_way_of<OTHERS>(c, op);
+    const unsigned step = c.lanes * GPSH_LL_UNIT, first = c.lane * GPSH_LL_UNIT;
+    const unsigned whole = gpsh_dev_small_aligned(w) ? w.bytes & ~(GPSH_LL_UNIT - 1u) : 0;
+    unsigned at = first;
+    for (; at + (SENDS - 1) * step < whole; at += SENDS * step)
+        gpsh_dev_small_send<true, SENDS>(c, w, at, step);
+    for (; at + (UNITS - 1) * step < whole; at += UNITS * step)
+        gpsh_dev_small_send<true, UNITS>(c, w, at, step);
+    for (; at < w.bytes; at += step)
+        gpsh_dev_small_send<false, 1>(c, w, at, step);
+    for (at = first; at + (UNITS - 1) * step < whole && !c.status; at += UNITS * step)
+        gpsh_dev_small_take<true, UNITS>(&c, op, w, at, step);
+    for (; at < w.bytes && !c.status; at += step)
+        gpsh_dev_small_take<false, 1>(&c, op, w, at, step);
+    return c.status;
+}
+
 // Of all blocks of a grid, in the sequence of streams.
 template <int OTHERS>
 GPSH_DEV void gpsh_dev_small_of_grid(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
@@ -301,7 +488,8 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
         if (gpsh_dev_small_is<OTHERS>(*c, j))
             away[j] = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, gpsh_dev_small_rank(*c, j)));
     int status = gpsh_dev_coll_check(*c, op);
-    if (!status && !dense)
+    bool one_each = gpsh_dev_coll_bytes(op) <= GPSH_LL_UNIT * c->lanes;
+    if (!status && !dense && one_each)
         small = gpsh_dev_small_load<OTHERS>(*c, op);
     GPSH_UNROLL
     for (int j = 0; j < OTHERS; j++)
@@ -315,6 +503,8 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
     if (OTHERS == 1 && dense) {
         c->status = gpsh_dev_dense_group<GPSH_DENSE_GROUP>(*c, op);
         c->epoch += chunks - 1;
+    } else if (!one_each) {
+        c->status = gpsh_dev_small_many<OTHERS>(*c, op);
     } else {
         gpsh_dev_small_exchange(c, op, &small);
         if (!c->status)
@@ -326,7 +516,7 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
 }
 
 // By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them. `dense`: two
-// members would send dense packets; `small`: others have a unit for each thread.
+// members would send dense packets; `small`: others small ones.
 template <class Scope>
 GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
                                const struct gpushmem_coll_op &op, bool dense, bool small)

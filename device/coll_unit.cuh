@@ -114,6 +114,17 @@ GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
     *(uint4 *)to = make_uint4(unit.w[0], unit.w[1], unit.w[2], unit.w[3]);
 }
 
+// 8 bytes, the same.
+GPSH_DEV gpsh_dev_unit<2> gpsh_dev_load_unit8(const char *from)
+{
+    uint2 all = __ldcg((const uint2 *)from);
+    return {{all.x, all.y}};
+}
+GPSH_DEV void gpsh_dev_store_unit8(char *to, const gpsh_dev_unit<2> &unit)
+{
+    *(uint2 *)to = make_uint2(unit.w[0], unit.w[1]);
+}
+
 // The first `left` bytes, at most a unit, past the first-level cache too.
 template <int WORDS>
 GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_load_unit(const char *from, uint64_t left)
@@ -177,6 +188,14 @@ GPSH_DEV gpsh_dev_unit<4> gpsh_dev_load_whole_cached(const char *from)
 GPSH_DEV void gpsh_dev_store_whole(char *to, const gpsh_dev_unit<4> &unit)
 {
     gpsh_dev_store_unit<4>(to, unit, 16);
+}
+GPSH_DEV gpsh_dev_unit<2> gpsh_dev_load_unit8(const char *from)
+{
+    return gpsh_dev_load_unit<2>(from, 8);
+}
+GPSH_DEV void gpsh_dev_store_unit8(char *to, const gpsh_dev_unit<2> &unit)
+{
+    gpsh_dev_store_unit<2>(to, unit, 8);
 }
 #endif
 
