@@ -52,6 +52,17 @@ GPSH_DEV void gpsh_dev_coll_direct(struct gpsh_dev_coll *c, const struct gpushme
         gpsh_dev_fold_by_ring(c, op);
 }
 
+// In packets, of more units than threads, or members than small operations have.
+GPSH_DEV_CALL int gpsh_dev_coll_packets(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
+{
+    if (c.n > GPSH_DEV_SMALL_OTHERS + 1 || op.kind == GPUSHMEM_COLL_ALLTOALLS)
+        gpsh_dev_coll_ll(&c, op);
+    else if (!c.status)
+        c.status = c.n == 2 ? gpsh_dev_small_many<1>(c, op)
+                            : gpsh_dev_small_many<GPSH_DEV_SMALL_OTHERS>(c, op);
+    return c.status;
+}
+
 GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
     if (c->n == 1) {
@@ -59,8 +70,11 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
         return;
     }
     switch (gpsh_dev_coll_way(*c, op)) {
-    case GPUSHMEM_COLL_LL: gpsh_dev_coll_ll(c, op); return;
-    case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense<GPSH_DENSE_GROUP>(c, op); return;
+    case GPUSHMEM_COLL_LL: c->status = gpsh_dev_coll_packets(*c, op); return;
+    case GPUSHMEM_COLL_DENSE:
+        c->lanes == 1 ? gpsh_dev_coll_dense<GPSH_DENSE_ALONE>(c, op)
+                      : gpsh_dev_coll_dense<GPSH_DENSE_GROUP>(c, op);
+        return;
     case GPUSHMEM_COLL_STAGED: gpsh_dev_coll_staged(c, op); return;
     case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); return;
     default: gpsh_dev_coll_direct(c, op); return;
@@ -96,7 +110,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_group(const struct gpushmem_dev &dev, struct gps
     const struct gpsh_dev_group group = {rank, size, gpsh_dev_scope_name<Scope>::value};
     const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
     int status = GPSH_DEV_NOT_SMALL;
-    bool dense = gpsh_dev_coll_may_be_dense(op), small = gpsh_dev_coll_may_be_small(op);
+    bool dense = gpsh_dev_coll_may_be_dense(op), small = gpsh_dev_coll_may_be_small(size, op);
     if (entry && (dense || small)) {
         struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
         status = gpsh_dev_small_do<Scope>(&c, entry, gpsh_dev_small_op(op), dense, small);

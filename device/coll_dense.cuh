@@ -440,22 +440,26 @@ GPSH_DEV int gpsh_dev_dense_parts(const struct gpsh_dev_coll &c, const struct gp
                : gpsh_dev_dense_by<WHO, false>(c, op, gpsh_dev_fold_none(), false);
 }
 
-// By a group of a kernel, or all blocks of a grid (WHO). 0, or why it gave up.
+// By a lone thread, a group of a kernel, or all blocks of a grid (WHO). 0, or why it gave up. What
+// a lone thread needs is not compiled for groups: its registers would cost warps a fifth of their
+// time.
 template <int WHO>
 GPSH_DEV int gpsh_dev_dense_group(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
 {
     const gpsh_dev_fold_one<GPUSHMEM_COLL_FLOAT, GPUSHMEM_COLL_SUM> sum;
     const gpsh_dev_fold_any any = {op.type, op.fold};
-    bool folds = gpsh_dev_coll_folds(op);
+    constexpr bool alone = WHO == GPSH_DENSE_ALONE;
     if (!gpsh_dev_dense_whole(op))
-        return gpsh_dev_dense_parts<WHO>(c, op);
-    if (WHO != GPSH_DENSE_GRID && c.lanes == 1)
+        return gpsh_dev_dense_parts < alone ? +GPSH_DENSE_GROUP : WHO > (c, op);
+    if constexpr (alone) {
         return gpsh_dev_dense_alone(c, op);
-    if (!folds)
-        return gpsh_dev_dense_by<WHO, true>(c, op, gpsh_dev_fold_none(), false);
-    return gpsh_dev_dense_sums(op, GPUSHMEM_COLL_FLOAT)
-               ? gpsh_dev_dense_by<WHO, true>(c, op, sum, true)
-               : gpsh_dev_dense_by<WHO, true>(c, op, any, true);
+    } else {
+        if (!gpsh_dev_coll_folds(op))
+            return gpsh_dev_dense_by<WHO, true>(c, op, gpsh_dev_fold_none(), false);
+        return gpsh_dev_dense_sums(op, GPUSHMEM_COLL_FLOAT)
+                   ? gpsh_dev_dense_by<WHO, true>(c, op, sum, true)
+                   : gpsh_dev_dense_by<WHO, true>(c, op, any, true);
+    }
 }
 
 // The operation's first number is one of which none after it has a low half of 0, for all members.

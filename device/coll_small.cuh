@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operations of up to four members in kernels that begin in few instructions. Small ones are
-// carried out so, too: mostly each thread has one unit of 8 bytes at most. The packets are those of
+// carried out so, too: each thread has one unit of 8 bytes at most. The packets are those of
 // coll_ll.cuh and, of two members, coll_dense.cuh: the others may go that way for the same
 // operation. docs/design/collectives.md.
 #ifndef GPUSHMEM_DEVICE_COLL_SMALL_CUH
@@ -84,10 +84,12 @@ enum {
     GPSH_DEV_SMALL_OTHERS = 3, // at most, for each of which a thread keeps what it sends and gets
 };
 
-// As far as the arguments say.
-GPSH_DEV bool gpsh_dev_coll_may_be_small(const struct gpushmem_coll_op &op)
+// As far as the arguments say: `size` threads have a unit each at most. Blocks that are larger than
+// a thread or a warp can take so go another way on all members, whatever their scopes.
+GPSH_DEV bool gpsh_dev_coll_may_be_small(unsigned size, const struct gpushmem_coll_op &op)
 {
-    const unsigned most = GPUSHMEM_COLL_KERNEL_PACKETS;
+    const unsigned all = GPUSHMEM_COLL_KERNEL_PACKETS,
+                   most = size < all / GPSH_LL_UNIT ? size * GPSH_LL_UNIT : all;
     return op.n - 1 < most && gpsh_dev_coll_bytes(op) <= most && op.kind != GPUSHMEM_COLL_COLLECT &&
            op.kind != GPUSHMEM_COLL_ALLTOALLS && !gpushmem_coll_is_wide(op.kind, op.type, op.fold);
 }
@@ -176,28 +178,39 @@ GPSH_DEV unsigned gpsh_dev_small_place(const struct gpsh_dev_coll &c, int index)
     return ((unsigned)(c.epoch & 1) * others + (unsigned)index) * slot;
 }
 
+// All members' packets are loaded at once: after a question for each of them, one would wait for
+// the other. Of a member that there is not, or that sends this thread nothing, it is any packet.
 template <int OTHERS>
 GPSH_DEV void gpsh_dev_small_await(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
                                    const char *packets, gpsh_dev_small<OTHERS> *small)
 {
+    const uint32_t flag = (uint32_t)c->epoch;
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(c->dev);
-    const char *late;
+    uint32_t late;
+    if (!small->left && small->at)
+        return;
+    if (OTHERS == 1 &&
+        !gpsh_dev_ll_goes(small->left, gpsh_dev_coll_message(op, 1 - c->me, c->me), small->at))
+        return;
     do {
-        late = nullptr;
+        late = 0;
         GPSH_UNROLL
         for (int j = 0; j < OTHERS; j++) {
-            int from = gpsh_dev_small_rank(*c, j);
-            if (!gpsh_dev_small_is<OTHERS>(*c, j) ||
-                !gpsh_dev_ll_goes(small->left, gpsh_dev_coll_message(op, from, c->me), small->at))
-                continue;
-            const char *place = packets + gpsh_dev_small_place<OTHERS>(*c, j);
+            const bool is = gpsh_dev_small_is<OTHERS>(*c, j),
+                       awaited = is && gpsh_dev_ll_goes(small->left,
+                                                        gpsh_dev_coll_message(
+                                                            op, gpsh_dev_small_rank(*c, j), c->me),
+                                                        small->at);
+            const char *place = packets + gpsh_dev_small_place<OTHERS>(*c, is ? j : 0);
             struct gpsh_dev_packet packet = gpsh_dev_load_packet(place);
-            late = gpsh_dev_ll_is(packet, (uint32_t)c->epoch) ? late : place;
+            uint32_t other =
+                ((uint32_t)(packet.low >> 32) ^ flag) | ((uint32_t)(packet.high >> 32) ^ flag);
+            late |= OTHERS == 1 || awaited ? other : 0;
             small->in[j].w[0] = (uint32_t)packet.low;
             small->in[j].w[1] = (uint32_t)packet.high;
         }
         if (late)
-            c->status = gpsh_dev_coll_spin(*c, &wait, late, c->epoch, 0);
+            c->status = gpsh_dev_coll_spin(*c, &wait, packets, c->epoch, 0);
     } while (late && !c->status);
 }
 
@@ -431,7 +444,8 @@ GPSH_DEV void gpsh_dev_small_take(struct gpsh_dev_coll *c, const struct gpushmem
     }
 }
 
-// By a thread or a warp, of blocks that have more units than it has threads. What is sent takes
+// By a thread or a warp, of blocks that have more units than it has threads, after the long
+// beginning: a call in the short one costs warps 0.2 us. What is sent takes
 // fewer registers than what comes. 0, or why it gave up.
 template <int OTHERS>
 GPSH_DEV_CALL int gpsh_dev_small_many(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
@@ -488,8 +502,7 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
         if (gpsh_dev_small_is<OTHERS>(*c, j))
             away[j] = gpsh_dev_away(c->dev, gpsh_dev_coll_pe(*c, gpsh_dev_small_rank(*c, j)));
     int status = gpsh_dev_coll_check(*c, op);
-    bool one_each = gpsh_dev_coll_bytes(op) <= GPSH_LL_UNIT * c->lanes;
-    if (!status && !dense && one_each)
+    if (!status && !dense)
         small = gpsh_dev_small_load<OTHERS>(*c, op);
     GPSH_UNROLL
     for (int j = 0; j < OTHERS; j++)
@@ -501,10 +514,9 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
     if (status)
         return status;
     if (OTHERS == 1 && dense) {
-        c->status = gpsh_dev_dense_group<GPSH_DENSE_GROUP>(*c, op);
+        c->status =
+            gpsh_dev_dense_group < Scope::alone ? +GPSH_DENSE_ALONE : +GPSH_DENSE_GROUP > (*c, op);
         c->epoch += chunks - 1;
-    } else if (!one_each) {
-        c->status = gpsh_dev_small_many<OTHERS>(*c, op);
     } else {
         gpsh_dev_small_exchange(c, op, &small);
         if (!c->status)
@@ -516,7 +528,7 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
 }
 
 // By all threads of the group. GPSH_DEV_NOT_SMALL: nothing was done, by none of them. `dense`: two
-// members would send dense packets; `small`: others small ones.
+// members would send dense packets; `small`: others have a unit for each thread.
 template <class Scope>
 GPSH_DEV int gpsh_dev_small_do(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
                                const struct gpushmem_coll_op &op, bool dense, bool small)
