@@ -633,7 +633,7 @@ int gpsh_peers_connect(int my_status, const char *collectives, int *mine)
         return status;
     fill_direct();
     set_wired(gpsh_net()->n_transports);
-    gpsh_failure_observe(on_failure);
+    gpsh_failure_observe_first(on_failure);
     return 0;
 }
 

@@ -9,17 +9,22 @@
 #include "job/job.h"
 
 static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpsh_hooks observers;
+static struct gpsh_hooks first_observers, observers;
+
+void gpsh_failure_observe_first(gpsh_failure_observer *observer)
+{
+    gpsh_hooks_add(&first_observers, (gpsh_hook *)observer);
+}
 
 void gpsh_failure_observe(gpsh_failure_observer *observer)
 {
     gpsh_hooks_add(&observers, (gpsh_hook *)observer);
 }
 
-static void tell_observers(int pe, int code)
+static void tell(struct gpsh_hooks *of, int pe, int code)
 {
-    for (int i = 0; i < GPSH_HOOKS && observers.list[i]; i++)
-        ((gpsh_failure_observer *)observers.list[i])(pe, code);
+    for (int i = 0; i < GPSH_HOOKS && of->list[i]; i++)
+        ((gpsh_failure_observer *)of->list[i])(pe, code);
 }
 
 // A PE that has left in order may go away at any time, and so may this one when it leaves. With the
@@ -74,8 +79,9 @@ void gpsh_peer_failed(int pe, int code, const char *why)
     pthread_mutex_unlock(&failure_lock);
     if (!first)
         return;
-    tell_observers(pe, code);
+    tell(&first_observers, pe, code);
     end_waits(pe);
+    tell(&observers, pe, code);
     char sentence[GPSH_REASON_BYTES + 64];
     snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
     tell_and_end(sentence);

@@ -16,10 +16,12 @@ void gpsh_peer_unreachable(int pe, const char *why);
 // on behalf of a thread that finds one gone. Before they are freed.
 void gpsh_failures_end(void);
 
-// From now on `observer` is called after each loss, by the thread that found it. Registering a
-// function again changes nothing, and none is ever removed: an observer looks itself whether it has
-// something to do.
+// From now on `observer` is called after each loss, by the thread that found it, when the loss is
+// counted in gpsh_job()->failures, which ends waits. Registering a function again changes nothing,
+// and none is ever removed: an observer looks itself whether it has something to do.
 typedef void gpsh_failure_observer(int pe, int code);
 void gpsh_failure_observe(gpsh_failure_observer *observer);
+// Before the loss is counted: whose wait ends then finds that calls towards the PE fail.
+void gpsh_failure_observe_first(gpsh_failure_observer *observer);
 
 #endif

@@ -32,6 +32,10 @@ static void lose_this_pe(uint64_t *words)
 #endif
 }
 
+__global__ void nothing(int)
+{
+}
+
 // Among the survivors 0 .. alive-1.
 __global__ void live_on(uint64_t *words, int alive)
 {
@@ -54,16 +58,27 @@ static void expect_loss(int dead)
     }
 }
 
-// usage: device_lost [polled]; polled: the host asks for errors all the time, and takes no loss
-// away that no kernel has seen
+// No kernel runs when the PE dies, and the host hears of it first.
+static void hear_of_it(uint64_t *words)
+{
+    CHECK(gpushmem_uint64_wait_until(words, GPUSHMEM_CMP_NE, 0) == GPUSHMEM_ERR_PE_FAILED);
+}
+
+// usage: device_lost [polled|heard]
+//   polled   the host asks for errors all the time, and takes no loss away that no kernel has seen
+//   heard    the host has heard of the loss before the kernel begins, which ends all the same
 int main(int argc, char **argv)
 {
     int me = check_begin(), dead = gpushmem_n_pes() - 1, status;
     uint64_t *words = (uint64_t *)gpushmem_calloc(64, 8);
+    bool polled = argc > 1 && !strcmp(argv[1], "polled");
+    bool heard = argc > 1 && !strcmp(argv[1], "heard");
+    RUN(nothing, 1, 1, 0);
     gpushmem_barrier_all();
     if (me == dead)
         lose_this_pe(words);
-    bool polled = argc > 1 && !strcmp(argv[1], "polled");
+    if (heard)
+        hear_of_it(words);
     CHECK_OK(GPUSHMEM_LAUNCH(wait_for_the_dead, 1, 4, NULL, words));
     if (polled) {
         while (!(status = gpushmem_device_error()))
