@@ -100,7 +100,7 @@ GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t pos
     const uint32_t syndrome = syndromes >> 8;
     bool dead = (syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY) &&
                 !(q->flags & GPUSHMEM_NIC_RAILS);
-    if (gpsh_dev_load64_relaxed_gpu(&q->failed)) // the host has found it
+    if (gpsh_dev_nic_has_failed(q, position + 1)) // the host has found it
         return;
     gpsh_dev_nic_give_up(q, position, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT);
     gpsh_dev_store64_release_sys(q->failure,
@@ -576,8 +576,10 @@ GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(struct gpushmem_nic_qu
     if (gpsh_dev_lanes_rank(mask) == 0)
         first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
     const struct gpsh_dev_nic_facts facts = gpsh_dev_nic_facts_of(q); // while the add is under way
-    first = gpsh_dev_lanes_first(mask, first);
-    return {first, facts, mask, flags, first + count > done + facts.depth};
+    // The first one decides for all whether they wait, as they meet in what comes next: each has
+    // seen a `done` of its own.
+    first = gpsh_dev_lanes_first(mask, first << 1 | (first + count > done + facts.depth));
+    return {first >> 1, facts, mask, flags, (first & 1) != 0};
 }
 
 // Until there is room for `count` places from `first` on; false: there will be none.

@@ -26,8 +26,10 @@ GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_collect(const struct gpsh_dev_
         answer.status = gpsh_dev_nic_await(word.q, word.end);
     if (!answer.status)
         answer.value = gpsh_dev_load64_value_sys(word.landing);
-    // One that was given up may still be written: nobody gets it again.
-    if (!answer.status || !word.end || gpsh_dev_nic_has_failed(word.q, word.end))
+    // One that was given up may still be written: nobody gets it again. So may one behind a thread
+    // that gave up while it waited for its turn: whoever has the turn goes over the marks of both.
+    if (!answer.status || !word.end ||
+        (answer.status != GPUSHMEM_ERR_TIMEOUT && gpsh_dev_nic_has_failed(word.q, word.end)))
         gpsh_dev_store32_relaxed_gpu(word.owner, word.nonce);
     return answer;
 }

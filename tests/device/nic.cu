@@ -216,6 +216,11 @@ __global__ void late_look(shared *s, int pe, int *wrong)
     *wrong += q->polled != now || q->done != q->head;
 }
 
+__global__ void get_one(shared *s, int pe)
+{
+    s->from[0] = gpushmem_dev_uint64_g(&s->word, pe);
+}
+
 // One of many requests fails: no thread hangs, and the host says what the proxy would have said.
 static int fail(shared *s, int pe, const char *wanted)
 {
@@ -356,7 +361,41 @@ static void check_sharing(shared *s, int pe)
     check_slow(s, pe);
 }
 
-// usage: device_nic [ROUNDS | fails SENTENCE | dies]
+// A thread that fetches gives up, since one before it takes long, which then rings for both: the
+// word lands late, in a place that nobody else may have. And a request that fails before those that
+// were given up is told.
+static int give_up(shared *s, int pe)
+{
+    gpushmem_nic_queue *q = queue_to(pe);
+    gpushmem_stream_t streams[2];
+    const uint64_t at = posted_to(pe), *landing = q->landing ? q->landing : &dev.replies[0].low;
+    set(&reserved, 0);
+    set(&go, 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(gpushmem_stream_create(&streams[i]));
+    CHECK_OK(GPUSHMEM_LAUNCH(put_late, 1, 1, streams[0], s, (uint64_t)77, pe));
+    for (int i = 0; i < 50000 && !get(&reserved); i++)
+        usleep(100);
+    CHECK_OK(GPUSHMEM_LAUNCH(get_one, 1, 1, streams[1], s, pe));
+    for (int i = 0; i < 50000 && !__atomic_load_n(&q->failed, __ATOMIC_ACQUIRE); i++)
+        usleep(100);
+    CHECK(q->error == GPUSHMEM_ERR_TIMEOUT && q->failed == ~(at + 1) && is_written(q, at + 1));
+    (void)gpushmem_launch_wait(streams[1]);
+    set(&go, 1);
+    (void)gpushmem_launch_wait(streams[0]);
+    for (int i = 0; i < 50000 && __atomic_load_n(landing, __ATOMIC_ACQUIRE) != 77; i++)
+        usleep(100);
+    CHECK(*landing == 77 && s->from[0] == 0);
+    CHECK(dev.reply_owners[0] == GPUSHMEM_REPLY_BUSY);
+    gpsh_dev_nic_take_error(q, at, GPSH_NIC_RETRIES_OVER << 8, GPSH_NIC_WRITE);
+    CHECK(gpsh_dev_nic_has_failed(q, at + 1) && !gpsh_dev_nic_has_failed(q, at));
+    CHECK(q->error == GPUSHMEM_ERR_PE_FAILED && *q->failure);
+    fprintf(stderr, "nic: %d failures\n", check_failures);
+    fflush(stderr);
+    _exit(check_failures != 0); // the queue is of no use any more
+}
+
+// usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up]
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "9000";
@@ -373,6 +412,8 @@ int main(int argc, char **argv)
     CHECK_OK(gpushmem_barrier_all());
     if (!strcmp(mode, "fails"))
         return fail(s, right, argv[2]);
+    if (!strcmp(mode, "gives_up"))
+        return give_up(s, right);
     if (!strcmp(mode, "dies")) {
         if (me == 1)
             kill(getpid(), SIGKILL);
