@@ -534,11 +534,12 @@ Test(verbs_connect, nic_makes_no_more__one_that_rests_is_closed)
     cr_assert_eq(pair.failures, 0);
 }
 
-// One is closed for room, and that is no help: the others stay.
-Test(verbs_connect, nic_makes_none__no_more_are_closed_than_are_needed)
+enum { CHANNELS = 4 };
+static struct gpsh_channel *all[CHANNELS];
+
+// Each is connected with the peer, and rests.
+static void connect_channels(void)
 {
-    enum { CHANNELS = 4 };
-    struct gpsh_channel *all[CHANNELS];
     fake_pair_close(&pair);
     open_with(CHANNELS, NULL);
     all[0] = pair.channel;
@@ -549,10 +550,32 @@ Test(verbs_connect, nic_makes_none__no_more_are_closed_than_are_needed)
         put(second, 1, 0);
         settle();
     }
-    fake.qp_error = ENOMEM;
+}
+
+static void want_one_more(void)
+{
     struct gpsh_op own = fake_put(pair.heap, 0, 8);
     own.pe = 0;
     cr_assert_geq(fake_post_op(&pair, &own), 0);
+}
+
+// The NIC is also that of other PEs, and one of them gets what was closed here.
+Test(verbs_connect, nic_makes_no_more__room_goes_to_others__another_is_closed_later)
+{
+    connect_channels();
+    fake.most_qps = fake.qps - 1;
+    want_one_more();
+    finish(0);
+    cr_assert_eq(pair.channel->flows[0].error, 0, "%s", flow_to(0)->link.why);
+    cr_assert_eq(count(GPSH_VERBS_CLOSES), 2);
+}
+
+// One is closed for room, and that is no help: the others stay.
+Test(verbs_connect, nic_makes_none__no_more_are_closed_than_are_needed)
+{
+    connect_channels();
+    fake.qp_error = ENOMEM;
+    want_one_more();
     for (int naps = 0; naps < 500; naps++, nap())
         gpsh_verbs_ops.progress(pair.channel);
     cr_assert_eq(count(GPSH_VERBS_CLOSES), 1);

@@ -42,7 +42,8 @@ enum {
     CALLED_DOUBLES = 9, // or 10 s, where only the peer wants the connection
     ROOM_MS = 20,       // so long a budget makes a flow wait
     KEPT_MS = 1,        // so long nobody asks again to close what is in use: a few round trips
-    HOPE_MS = 1000,     // so long a NIC that makes none is asked again where none can be closed
+    HOPE_MS = 1000,     // so long a NIC that makes none is asked again before another is closed for
+                        // it, or where none can be
 };
 
 struct verbs_handshakes {
@@ -58,6 +59,7 @@ struct verbs_handshakes {
     uint32_t attempts;
     uint32_t queue_pairs, closing; // there are, and of these about to go
     uint32_t in_vain;              // queue pairs closed since the last one was made
+    uint64_t vain_ns;              // when the last of these was
     uint32_t dice;
     struct verbs_turnover turnover;
     bool may_shut;
@@ -225,13 +227,14 @@ static bool others_have_room(const struct verbs_handshakes *all, const struct ve
 }
 
 // Whether to close another one for a NIC that makes no more. Where it makes none though some were
-// closed, closing more would cost what still works; and of files that a process may have open,
-// queue pairs are none.
+// closed, closing more at once would cost what still works; but other PEs may have got their room,
+// so another one goes after a while. Of files that a process may have open, queue pairs are none.
 static bool closes_for(struct verbs_handshakes *all, struct verbs_flow *flow, int error)
 {
     if (error == EMFILE)
         return false;
-    bool helps = all->in_vain < flow->n_rails;
+    bool helps = all->in_vain < flow->n_rails ||
+                 gpsh_clock_ns() - all->vain_ns >= HOPE_MS * UINT64_C(1000000);
     return all->closing || (helps && close_one(all, flow)) || others_have_room(all, flow);
 }
 
@@ -447,6 +450,7 @@ static void hear_closed(struct verbs_handshakes *all, struct verbs_flow *flow,
         return;
     if (message->kind == GPSH_VERBS_CLOSED) {
         all->in_vain += flow->n_rails;
+        all->vain_ns = gpsh_clock_ns();
         drop(flow);
     } else if (message->reason == link->asks) {
         keep(all, flow);
