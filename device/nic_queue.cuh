@@ -348,8 +348,9 @@ GPSH_DEV_CALL void gpsh_dev_nic_after_ring(const struct gpushmem_dev &dev)
 
 // ---- Posting ----
 
-// How far a queue is, and which of its reads and atomics a fence is behind. May be old, which is on
-// the safe side.
+// How far a queue is, which may be old: that is on the safe side. And which of its reads and
+// atomics a fence is behind, which may not: it is looked at after fence_seen, and lies in the same
+// line.
 struct gpsh_dev_nic_done {
     uint64_t done, fenced;
     uint32_t flags;
