@@ -185,7 +185,7 @@ static int apart_refuse(const struct gpsh_team *parent, const struct apart *all,
     return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
                      "%s: PE %d passes start %" PRId64 ", stride %" PRId64 ", size %" PRId64
                      ", PE %d passes %" PRId64 ", %" PRId64 ", %" PRId64
-                     "; all members of a new team pass the same",
+                     "; all members of a new team have to pass the same",
                      what, parent->pes[a], all[a].start, all[a].stride, all[a].size, parent->pes[b],
                      all[b].start, all[b].stride, all[b].size);
 }

@@ -404,8 +404,8 @@ static int unreachable(const struct wiring *w, int pe, const char *why)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "%s", why);
     return gpsh_fail(
         GPUSHMEM_ERR_UNREACHABLE,
-        "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s%s. p2p is for PEs of one "
-        "node; beside it, it takes ofi, or verbs and RDMA devices%s",
+        "PE %d on %s is reached by none of GPUSHMEM_TRANSPORTS=%s%s%s%s%s. p2p reaches "
+        "PEs of this node alone; add ofi, or verbs where there are RDMA devices%s",
         pe, theirs.hostname, gpsh_settings()->transports, open, failures, close, lacks,
         strstr(gpsh_settings()->transports, "loop") ? "; loop is for a job of one PE" : "");
 }

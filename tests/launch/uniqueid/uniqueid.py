@@ -153,7 +153,7 @@ class Start(Case):
     def test_nodes_are_told_apart_by_name(self):
         jobs = [self.peer(rank, 4, "ring", GPUSHMEM_TEST_BOOTSTRAP_NODE=str(rank // 2)) for rank in range(4)]
         for output in self.finish(jobs, 3):  # no transport between them
-            self.assertIn("it takes ofi, or verbs and RDMA devices", output)
+            self.assertIn("add ofi, or verbs where there are RDMA devices", output)
 
     def test_with_closed_standard_streams(self):
         """What the program prints, or reads, is nothing of the library's."""
