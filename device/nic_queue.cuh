@@ -188,14 +188,16 @@ GPSH_DEV void gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t polled
     if (gpsh_dev_cas64_relaxed_gpu(&q->polled, polled,
                                    fails || records ? now | GPUSHMEM_NIC_POLLING : now) != polled)
         return;
+    if (records) {
+        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32(at.next & 0xffffff));
+        // before who finds room by `done`, and that of the next thread that writes it
+        gpsh_dev_fence_gpu();
+    }
     gpsh_dev_max64_relaxed_gpu(&q->done, at.done);
     if (fails)
         return gpsh_dev_nic_fail_at(q, at);
-    if (records) {
-        gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32(at.next & 0xffffff));
-        gpsh_dev_fence_gpu(); // before that of the next thread that writes it
+    if (records)
         gpsh_dev_store64_relaxed_gpu(&q->polled, now);
-    }
 }
 
 // Whether this thread is the one that looks for completions: of all that wait, one at a time does,

@@ -4,6 +4,7 @@
 // threads and the software HCA, whose queues the host may look into.
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -349,6 +350,43 @@ static void check_slow(shared *s, int pe)
     CHECK(s->other == 0);
 }
 
+// Stands in for a record of completions, and how far its queue was when somebody wrote there.
+enum { PAGE = 4096 };
+static uint32_t *told;
+static const gpushmem_nic_queue *watched;
+static uint64_t done_then;
+
+static void on_record(int)
+{
+    done_then = __atomic_load_n(&watched->done, __ATOMIC_ACQUIRE);
+    mprotect(told, PAGE, PROT_READ | PROT_WRITE);
+}
+
+// The NIC hears that its completions are consumed before other threads hear that there is room, who
+// post what the completion queue needs that room for.
+static void check_record(shared *s, int pe)
+{
+    gpushmem_nic_queue *q = queue_to(pe);
+    struct sigaction action = {}, before;
+    uint32_t *record = q->cq_record;
+    const uint8_t log2 = q->record_log2;
+    const uint64_t done = q->done;
+    action.sa_handler = on_record;
+    done_then = UINT64_MAX;
+    watched = q;
+    told = (uint32_t *)mmap(nullptr, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(told != MAP_FAILED && !sigaction(SIGSEGV, &action, &before));
+    q->cq_record = told;
+    q->record_log2 = 0;
+    RUN(put_one, 1, 1, s, (uint64_t)1, pe);
+    q->cq_record = record;
+    q->record_log2 = log2;
+    sigaction(SIGSEGV, &before, nullptr);
+    CHECK(done_then == done && q->done == done + 1);
+    __atomic_store_n(record, *told, __ATOMIC_RELEASE);
+    munmap(told, PAGE);
+}
+
 // Threads that share a queue, and depend on each other as little as they can.
 static void check_sharing(shared *s, int pe)
 {
@@ -359,6 +397,7 @@ static void check_sharing(shared *s, int pe)
     RUN(late_look, 1, 1, s, pe, &wrong);
     CHECK(wrong == 0);
     check_slow(s, pe);
+    check_record(s, pe);
 }
 
 // A thread that fetches gives up, since one before it takes long, which then rings for both: the
