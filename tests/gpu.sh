@@ -37,11 +37,14 @@ done
 
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates perf_gpu_nic_posts'
-targets+=' perf_put_path.cuda gpushmem_softhca softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
+targets+=' perf_put_path.cuda gpushmem_softhca fake_mlx5 softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
     second_kernel launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
     nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
+done
+for name in basic rma amo order ctx; do
+    targets+=" device_${name}_posts.cuda"
 done
 [ -z "$coll" ] || targets='gpushmem gpushmem_cli gpushmem-perf.cuda'
 export PATH=$PATH:/usr/local/cuda/bin
@@ -196,6 +199,7 @@ export GPUSHMEM_CONTEXTS=2 # device_ctx wants as many
 for program in "$bin"/device_*.cuda; do
     name=$(basename "$program" .cuda)
     case $name in
+    *_posts) continue ;; # below
     device_lost | device_coll_lost | device_asked | device_first | device_second_kernel | device_spread | device_growth)
         continue ;; # below
     device_errors) export GPUSHMEM_WAIT_TIMEOUT_MS=700 ;; # its waits time out on purpose
@@ -357,6 +361,21 @@ check "gpu_beside, staged" mission "$unregistered" "$bin/gpu_beside"
 check "collectives of every issuer, software HCA" mission '' "$bin/device_coll_issuers.cuda" rounds
 check "collectives of streams and kernels, software HCA" mission GPUSHMEM_SOFTHCA_REORDER=1 "$bin/device_coll_kinds.cuda"
 check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_TEST_STAGE_THRESHOLD=1' "$bin/gpu_ops"
+
+# Kernels that post to the queues of the software HCA's mlx5 themselves. Its engine reads their requests from host memory, and
+# complains of what a NIC would refuse. By its data-direct function writes would have to be flushed, which kernels cannot.
+posting() {
+    local out status=0
+    out=$(mission "GPUSHMEM_SOFTHCA_MLX5=1 GPUSHMEM_SOFTHCA_QUIET=0 GPUSHMEM_TEST_VERBS_DATA_DIRECT=off GPUSHMEM_LOG_LEVEL=info" \
+        env LD_PRELOAD="$build/lib/libgpushmem_softhca.so:$build/lib/fake_mlx5/libmlx5.so.1" GPUSHMEM_DEVICE_POST=nic "$@" 2>&1) ||
+        status=$?
+    echo "$out"
+    [ $status = 0 ] && grep -q 'kernels post themselves' <<<"$out" &&
+        ! grep -qE 'softhca: misuse|DEVICE_POST=nic, but|no kernel asked' <<<"$out"
+}
+for name in basic rma amo order ctx; do
+    check "device_$name, kernels post" posting "$bin/device_${name}_posts.cuda"
+done
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
 # Not everything. device_amo without P2P, whose atomics are kernels that the proxy launches, did not end under
