@@ -8,8 +8,6 @@
 #include "gpushmem/gpushmem.h"
 #include "gpushmem/impl/signatures.h"
 
-#define GPSH_ALWAYS_INLINE static inline __attribute__((always_inline))
-
 // In EXPRESSION, `ctx` is the context and __func__ the name for error sentences. PARAMETERS is a
 // parenthesised list with an `int pe`, which is a rank if the context is a team's.
 #define GPSH_FUNCTION(RETURN, NAME, PARAMETERS, EXPRESSION)                                        \

@@ -87,7 +87,7 @@ static inline char *gpsh_direct_base(int pe)
 // Where [sym, sym + bytes) of this PE's heap lies in pe's heap for loads and stores, or NULL (bad
 // argument, no mapping, GPUSHMEM_CHECK=1 or GPUSHMEM_STATS=1): then the slow path finds out
 // which, and goes on or says so.
-static inline char *gpsh_direct(const void *sym, size_t bytes, int pe)
+GPSH_ALWAYS_INLINE char *gpsh_direct(const void *sym, size_t bytes, int pe)
 {
     uint64_t offset = (uint64_t)((uintptr_t)sym - (uintptr_t)gpsh_heap()->base);
     if (GPSH_UNLIKELY((unsigned)pe >= (unsigned)gpsh_heap()->quick_pes))
@@ -142,8 +142,7 @@ static inline void gpsh_acquire_remote(void)
 uint64_t gpsh_word_fetch(const void *word, size_t bytes);
 // Why the last word that this thread fetched did not come, or 0.
 int gpsh_word_unread(void);
-static inline __attribute__((always_inline)) uint64_t gpsh_word_load_host(const void *word,
-                                                                          size_t bytes)
+GPSH_ALWAYS_INLINE uint64_t gpsh_word_load_host(const void *word, size_t bytes)
 {
     if (bytes == 8)
         return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
@@ -151,7 +150,7 @@ static inline __attribute__((always_inline)) uint64_t gpsh_word_load_host(const 
         return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint16_t *)word, __ATOMIC_ACQUIRE);
 }
-static inline __attribute__((always_inline)) uint64_t gpsh_word_load(const void *word, size_t bytes)
+GPSH_ALWAYS_INLINE uint64_t gpsh_word_load(const void *word, size_t bytes)
 {
     if (GPSH_UNLIKELY(gpsh_heap()->device))
         return gpsh_word_fetch(word, bytes);
