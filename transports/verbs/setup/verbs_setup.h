@@ -153,7 +153,7 @@ bool gpsh_verbs_shut(struct verbs_flow *flow);
 // Lanes begin anew, as they did when the flow was made.
 void gpsh_verbs_lanes_renew(struct verbs_flow *flow);
 
-// verbs_handshake.c: a thread that connects flows, those of this PE and those of its peers. Stop:
+// verbs_connector.c: a thread that connects flows, those of this PE and those of its peers. Stop:
 // NULL is legal.
 int gpsh_verbs_handshakes_start(struct gpsh_verbs *verbs);
 void gpsh_verbs_handshakes_stop(struct gpsh_verbs *verbs);

@@ -12,7 +12,7 @@
 //
 // Nothing is made for a peer before something is sent to it, or comes from it: of what there is for
 // each PE at init are tables of pointers. The first operation of a channel towards a peer makes the
-// flow and its books, and asks a thread (verbs_handshake.c) to connect it; the peer's thread makes
+// flow and its books, and asks a thread (verbs_connector.c) to connect it; the peer's thread makes
 // its end of the queue pairs, without books.
 //
 // Everybody is reached through the NIC, this PE and the PEs of this node included. The reason is
