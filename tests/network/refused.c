@@ -29,20 +29,32 @@ static void everybody_lives(uint64_t round)
         CHECK_OK(gpushmem_uint64_wait_until(&words[pe], GPUSHMEM_CMP_GE, round));
 }
 
+// PE 1's NIC makes no queue pair from now on, or does again: 0.
+static void refuse(int error)
+{
+    if (gpushmem_my_pe() == REFUSED)
+        atomic_store(refuses, error);
+}
+
+// All PEs have the new context, which has no connection yet, when PE 1's NIC begins to refuse.
+static gpushmem_ctx_t refused_context(int error)
+{
+    gpushmem_ctx_t ctx;
+    CHECK_OK(gpushmem_ctx_create(0, &ctx));
+    CHECK_OK(gpushmem_barrier_all());
+    refuse(error);
+    return ctx;
+}
+
 static void for_a_while(int error)
 {
     static uint64_t value = 7;
-    gpushmem_ctx_t ctx;
     int me = gpushmem_my_pe();
-    CHECK_OK(gpushmem_ctx_create(0, &ctx));
-    CHECK_OK(gpushmem_barrier_all());
-    if (me == REFUSED)
-        atomic_store(refuses, error);
+    gpushmem_ctx_t ctx = refused_context(error);
     if (me == REFUSED) // is accepted, and waits
         CHECK_OK(gpushmem_ctx_putmem_nbi(ctx, &words[PES], &value, 8, OTHER));
     usleep(300000);
-    if (me == REFUSED)
-        atomic_store(refuses, 0);
+    refuse(0);
     CHECK_OK(gpushmem_ctx_quiet(ctx));
     if (me == OTHER)
         CHECK_OK(gpushmem_uint64_wait_until(&words[PES], GPUSHMEM_CMP_EQ, 7));
@@ -66,12 +78,8 @@ static void expect_refusal(gpushmem_ctx_t ctx, int pe, int error, const char *wh
 // what was closed for room is made again.
 static void alone(int error, int pe, int to, const char *who)
 {
-    gpushmem_ctx_t ctx;
     int me = gpushmem_my_pe();
-    CHECK_OK(gpushmem_ctx_create(0, &ctx));
-    CHECK_OK(gpushmem_barrier_all());
-    if (me == REFUSED)
-        atomic_store(refuses, error);
+    gpushmem_ctx_t ctx = refused_context(error);
     usleep(10000);
     if (me == pe)
         expect_refusal(ctx, to, error, who);
@@ -79,8 +87,7 @@ static void alone(int error, int pe, int to, const char *who)
         CHECK_OK(gpushmem_uint64_atomic_add(&words[me], 0, OTHER - me));
     if (me == REFUSED && pe != REFUSED)
         CHECK_OK(gpushmem_uint64_wait_until(&words[PES], GPUSHMEM_CMP_EQ, 1));
-    if (me == REFUSED)
-        atomic_store(refuses, 0);
+    refuse(0);
     if (me == pe)
         CHECK_OK(gpushmem_uint64_p(&words[PES], 1, to));
     everybody_lives(2);
