@@ -15,8 +15,10 @@
 
 enum { PIECE = 20000, MOST_PES = 16, ROUNDS = 60, PATIENCE = 100 };
 
+enum { WENT_ROUND = 1, GOT_NO_MEMORY };
+static uint64_t ended[MOST_PES]; // how each PE did. Static: also for who got no memory
 static struct {
-    uint64_t sum, flag, done[MOST_PES];
+    uint64_t sum, flag;
     uint32_t narrow[2];
     char pieces[MOST_PES][PIECE];
 } * shared;
@@ -91,16 +93,16 @@ static int next_pe(int pe)
     return pe;
 }
 
-// Until each PE has told that it is done, or is lost.
-static void meet(void)
+// Until each PE has told how it ended, or is lost.
+static void meet(uint64_t how)
 {
     for (int pe = next_pe(me); pe != me; pe = next_pe(pe))
-        EXPECT(pe, gpushmem_uint64_p(&shared->done[me], 1, pe));
+        EXPECT(pe, gpushmem_uint64_p(&ended[me], how, pe));
     EXPECT(-1, gpushmem_quiet());
     for (int pe = next_pe(me); pe != me; pe = next_pe(pe)) {
         int status = 1;
         for (int i = 0; status && i < PATIENCE && !(pe == victim && lost); i++) {
-            status = gpushmem_uint64_wait_until(&shared->done[pe], GPUSHMEM_CMP_EQ, 1);
+            status = gpushmem_uint64_wait_until(&ended[pe], GPUSHMEM_CMP_NE, 0);
             expect(status, -1, "gpushmem_uint64_wait_until");
         }
         CHECK_THAT(!status || pe == victim, "no word of PE %d", pe);
@@ -109,7 +111,10 @@ static void meet(void)
 
 static void check_sums(int rounds)
 {
-    uint64_t least = (uint64_t)rounds * (uint64_t)(n_pes - 1 - (me != victim)),
+    int absent = me != victim;
+    for (int pe = 0; pe < n_pes; pe++)
+        absent += ended[pe] == GOT_NO_MEMORY;
+    uint64_t least = (uint64_t)rounds * (uint64_t)(n_pes - 1 - absent),
              most = (uint64_t)rounds * (uint64_t)(n_pes - 1),
              narrow = (uint64_t)shared->narrow[0] + shared->narrow[1];
     CHECK_THAT(shared->sum >= least && shared->sum <= most, "%" PRIu64 ", not %" PRIu64 " adds",
@@ -145,7 +150,9 @@ int main(int argc, char **argv)
     }
     shared = gpushmem_calloc(1, sizeof *shared);
     if (!shared) {
+        lost = true;
         CHECK_THAT(names_victim(), "%s", gpushmem_last_error());
+        meet(GOT_NO_MEMORY); // others may have got theirs
         gpushmem_finalize();
         printf("PE %d survives: no memory\n", me);
         return 0;
@@ -155,7 +162,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < rounds; round++)
         for (int pe = next_pe(me); pe != me; pe = next_pe(pe))
             one_round(pe, (unsigned)round);
-    meet();
+    meet(WENT_ROUND);
     check_sums(rounds);
     printf("PE %d: %d rounds%s\n", me, rounds, lost ? ", after which the victim was known" : "");
     double start = seconds();
