@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "verbs_fake_peer.h"
 
 TestSuite(verbs_close, .init = open_lazy, .fini = close_all, .timeout = 60);
@@ -259,6 +260,26 @@ Test(verbs_close, nic_makes_none__no_more_are_closed_than_are_needed)
     fake.qp_error = 0;
     finish(0);
     cr_assert_eq(pair.channel->flows[0].error, 0);
+}
+
+// The last one that rests takes its time to close. Only then does it show that this was no help.
+Test(verbs_close, nic_makes_none__the_last_is_closed_late__asked_again_for_a_while)
+{
+    connect_first(NULL);
+    fake.qp_error = ENOMEM;
+    peer.mute = true;
+    want_one_more();
+    wait_until_sent(GPSH_VERBS_CLOSES, 1);
+    for (uint64_t end = gpsh_clock_ns() + UINT64_C(1200000000); gpsh_clock_ns() < end; nap())
+        gpsh_verbs_ops.progress(pair.channel);
+    const int before = fake.qps;
+    peer.mute = false; // it closes when it is asked again
+    while (fake.qps == before)
+        nap();
+    progress_for(20);
+    fake.qp_error = 0;
+    finish(0);
+    cr_assert_eq(pair.channel->flows[0].error, 0, "%s", flow_to(0)->link.why);
 }
 
 // ---- Because the peer asks ----

@@ -86,8 +86,11 @@ bool gpsh_verbs_room_may_come(struct verbs_handshakes *all, struct verbs_flow *f
         return false;
     if (!link->full_ns)
         link->full_ns = now;
-    return now - link->full_ns < (closes_for(all, flow, error) ? gpsh_verbs_patience_ns(all->verbs)
-                                                               : HOPE_MS * UINT64_C(1000000));
+    if (closes_for(all, flow, error))
+        return now - link->full_ns < gpsh_verbs_patience_ns(all->verbs);
+    // Others may have got the room of the last one that was closed, which may have taken long.
+    uint64_t since = link->full_ns > all->vain_ns ? link->full_ns : all->vain_ns;
+    return now - since < HOPE_MS * UINT64_C(1000000);
 }
 
 void gpsh_verbs_room_await(struct verbs_handshakes *all, struct verbs_flow *flow)
