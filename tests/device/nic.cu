@@ -318,6 +318,18 @@ static void claim_and_go(gpushmem_nic_queue *q)
     __atomic_store_n(&q->looked, until, __ATOMIC_RELEASE);
 }
 
+// Two streams: in the first a thread has reserved a place, and writes there when it may go.
+static void launch_put_late(shared *s, int pe, gpushmem_stream_t (&streams)[2])
+{
+    set(&reserved, 0);
+    set(&go, 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(gpushmem_stream_create(&streams[i]));
+    CHECK_OK(GPUSHMEM_LAUNCH(put_late, 1, 1, streams[0], s, (uint64_t)77, pe));
+    for (int i = 0; i < 50000 && !get(&reserved); i++)
+        usleep(100);
+}
+
 // A thread that has reserved a place writes it only when others have written behind it: it has the
 // turn, and goes over theirs.
 static void check_slow(shared *s, int pe)
@@ -326,13 +338,7 @@ static void check_slow(shared *s, int pe)
     gpushmem_stream_t streams[2];
     uint64_t at = posted_to(pe);
     const int n = BLOCKS * THREADS;
-    set(&reserved, 0);
-    set(&go, 0);
-    for (int i = 0; i < 2; i++)
-        CHECK_OK(gpushmem_stream_create(&streams[i]));
-    CHECK_OK(GPUSHMEM_LAUNCH(put_late, 1, 1, streams[0], s, (uint64_t)77, pe));
-    for (int i = 0; i < 50000 && !get(&reserved); i++)
-        usleep(100);
+    launch_put_late(s, pe, streams);
     launch_put_and_quiet(streams[1], s, 1, 0, pe);
     for (int i = 0; i < n; i++) // each is one request behind the one that is not written
         for (int j = 0; j < 50000 && !is_written(q, at + 1 + (uint64_t)i); j++)
@@ -408,13 +414,7 @@ static int give_up(shared *s, int pe)
     gpushmem_nic_queue *q = queue_to(pe);
     gpushmem_stream_t streams[2];
     const uint64_t at = posted_to(pe), *landing = q->landing ? q->landing : &dev.replies[0].low;
-    set(&reserved, 0);
-    set(&go, 0);
-    for (int i = 0; i < 2; i++)
-        CHECK_OK(gpushmem_stream_create(&streams[i]));
-    CHECK_OK(GPUSHMEM_LAUNCH(put_late, 1, 1, streams[0], s, (uint64_t)77, pe));
-    for (int i = 0; i < 50000 && !get(&reserved); i++)
-        usleep(100);
+    launch_put_late(s, pe, streams);
     CHECK_OK(GPUSHMEM_LAUNCH(get_one, 1, 1, streams[1], s, pe));
     for (int i = 0; i < 50000 && !__atomic_load_n(&q->failed, __ATOMIC_ACQUIRE); i++)
         usleep(100);
