@@ -5,7 +5,9 @@
 #ifndef GPUSHMEM_DEVICE_PATH_NIC_CUH
 #define GPUSHMEM_DEVICE_PATH_NIC_CUH
 
+#include "gpushmem/device/nic_order.cuh"
 #include "gpushmem/device/nic_queue.cuh"
+#include "gpushmem/device/path_proxy.cuh"
 
 // ---- Fetching ----
 
