@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/memory_file.h"
 #include "core/sha256.h"
 
 enum { MAGIC = 0x47505347, VERSION = 3, MOST_PES = 1 << 20 };
@@ -24,25 +25,18 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 static_assert(sizeof(struct gpsh_job_segment_pe) == 192, "three lines a PE");
 
-// Any machine's pages are a part of this.
-static uint64_t whole_pages(uint64_t bytes)
-{
-    const uint64_t most = 65536;
-    return (bytes + most - 1) / most * most;
-}
-
 // The part that is always mapped.
 static size_t books_bytes(int n_pes)
 {
-    return whole_pages(sizeof(struct gpsh_job_segment) +
-                       (uint64_t)n_pes * sizeof(struct gpsh_job_segment_pe));
+    return gpsh_whole_pages(sizeof(struct gpsh_job_segment) +
+                            (uint64_t)n_pes * sizeof(struct gpsh_job_segment_pe));
 }
 
 // Connection data has queue pair numbers for each other PE, some of them for each context and
 // rail. Memory that nobody writes to costs nothing.
 static uint64_t round_bytes(int n_pes)
 {
-    return whole_pages((uint64_t)n_pes * (65536 + 256 * (uint64_t)n_pes));
+    return gpsh_whole_pages((uint64_t)n_pes * (65536 + 256 * (uint64_t)n_pes));
 }
 
 // Random, so that two jobs are told apart whatever the machine does with process numbers.

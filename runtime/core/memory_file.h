@@ -7,6 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// In whole pages of whatever machine: each one's are a part of 64 KiB, so all get the same.
+static inline uint64_t gpsh_whole_pages(uint64_t bytes)
+{
+    const uint64_t most = 65536;
+    return (bytes + most - 1) / most * most;
+}
+
 // As ftruncate, but what exceeds the limit of file sizes (ulimit -f, which counts for memory files,
 // too) ends in EFBIG, where the kernel would end the process by SIGXFSZ. 0 or an errno. Any thread.
 int gpsh_memory_file_grow(int fd, uint64_t bytes);

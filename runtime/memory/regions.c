@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#define _POSIX_C_SOURCE 200809L // what core/memory_file.h needs
 #include "memory/regions.h"
 
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/config.h"
+#include "core/memory_file.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_heap.h"
 #include "job/job.h"
@@ -144,18 +146,11 @@ static uint64_t control_words(void)
     return gpsh_control_total(gpsh_job()->boot->n_pes, gpsh_settings());
 }
 
-// Any machine's pages are a part of this, so that all have the same.
-static uint64_t whole_pages(uint64_t bytes)
-{
-    const uint64_t most = 65536;
-    return (bytes + most - 1) / most * most;
-}
-
 // Beside a heap in GPU memory, the control region goes on with host memory for the program, a page
 // after the library's words. Where it begins.
 static uint64_t host_part_offset(void)
 {
-    return whole_pages(control_words()) + 4096;
+    return gpsh_whole_pages(control_words()) + 4096;
 }
 
 static uint64_t host_part_bytes(void)
@@ -166,8 +161,8 @@ static uint64_t host_part_bytes(void)
 
 static uint64_t control_bytes(void)
 {
-    return whole_pages(host_part_bytes() ? host_part_offset() + host_part_bytes()
-                                         : control_words());
+    return gpsh_whole_pages(host_part_bytes() ? host_part_offset() + host_part_bytes()
+                                              : control_words());
 }
 
 // What is counted for the library's part of the heap. Teams take memory when they are made, and few
