@@ -141,11 +141,11 @@ static void give_way(struct gpsh_waiter *waiter, bool pending)
             sched_yield();
         return;
     }
-    if (rounds == PATIENCE_ALONE)
+    if (waiter->spins == PATIENCE_ALONE * SPINS)
         gpsh_cores_part();
     if (rounds > PATIENCE_ALONE)
         sched_yield();
-    if (!pending && rounds > PATIENCE_ALONE && waiter->spins % (16 * SPINS) <= gpsh_waiter_mask)
+    if (!pending && rounds > PATIENCE_ALONE && waiter->spins % (16 * SPINS) == 0)
         doze(waiter);
 }
 

@@ -72,7 +72,8 @@ static inline void gpsh_waiter_end(struct gpsh_waiter *waiter)
 #define GPSH_WAITER(text) ((struct gpsh_waiter){.what = (text)})
 #define GPSH_WAIT(name, text)                                                                      \
     __attribute__((cleanup(gpsh_waiter_end))) struct gpsh_waiter name = GPSH_WAITER(text)
-// Spins until the next look at anything else, less one: 63, or 0 where cores are shared.
+// Spins until the next look at anything else, less one: 63, 7 where the hooks serve peers, or 0
+// where cores are shared.
 extern unsigned gpsh_waiter_mask __attribute__((visibility("hidden")));
 static inline int gpsh_waiter_step(struct gpsh_waiter *waiter)
 {
