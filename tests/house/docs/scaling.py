@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+from figures import tables
+
 UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "KiB": 2**10, "MiB": 2**20, "us": 1e-6, "ms": 1e-3, "s": 1, "": 1}
 # What memory is resident differs by pages from run to run: part of it, bytes of all together, and of one thing.
 PART, PAGES, FEW_PAGES = 0.02, 128 << 10, 3 << 10
@@ -39,16 +41,6 @@ ROUNDS = {
     "PEs that all of these but alltoall": (CONNECTING, ("sum of new",)),
     "teams that init makes": (("teams of init",), ("MiB",)),
 }
-
-
-def tables(text):
-    rows = []
-    for line in text.split("\n") + [""]:
-        if line.startswith("|"):
-            rows.append([cell.strip() for cell in line.strip()[1:-1].split("|")])
-        elif rows:
-            yield rows[0], rows[2:]
-            rows = []
 
 
 def values(cell, unit=""):
@@ -126,7 +118,7 @@ def check_rounds(head, rows, found):
 def complaints(text, of_books, of_rounds):
     seen = 0
     now = text[text.index("\nNow:\n"):]
-    for head, rows in tables(now):
+    for _, (head, _, *rows) in tables(now):
         what = head[0].split(",")[0]
         sizes = [int(size.replace(",", "")) for size in head[1:] if re.fullmatch(r"[\d,]+", size)]
         if what in ("per PE", "then"):
