@@ -47,7 +47,7 @@ static int gpsh_handover_run(const char *const *where)
     const struct gpsh_fd_set mine = gpsh_regions_added_fds();
     return gpsh_fd_exchange_run(&exchange, gpsh_job()->my_pe, gpsh_job()->boot->node_pes, where,
                                 gpsh_job()->boot->node_n_pes, &mine, map, NULL,
-                                GPSH_FD_EXCHANGE_MS);
+                                gpsh_fd_exchange_ms(gpsh_job()->boot));
 }
 
 static void gpsh_handover_close(void)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/launcher_answer.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/launcher.h"
@@ -71,6 +72,12 @@ int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const struct gpsh_bootstra
         return status;
     }
     return 0;
+}
+
+int gpsh_fd_exchange_ms(const struct gpsh_bootstrap *b)
+{
+    enum { UNLIMITED_MS = 60000 };
+    return b->wait_timeout_ms > 0 ? (int)b->wait_timeout_ms : UNLIMITED_MS;
 }
 
 void gpsh_fd_exchange_close(struct gpsh_fd_exchange *x)
@@ -263,9 +270,17 @@ static int late(const struct handover *h, int self, int timeout_ms)
     while (at < h->n - 1 && (at == self || h->came[at]))
         at++;
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                     "PE %d of this node did not hand over its memory within %d s; is it still "
-                     "running?",
-                     h->pes[at], timeout_ms / 1000);
+                     "PE %d of this node did not hand over its memory within %d ms "
+                     "(GPUSHMEM_WAIT_TIMEOUT_MS); is it stopped?",
+                     h->pes[at], timeout_ms);
+}
+
+static int await_peers(const struct handover *h, bool all_sent)
+{
+    struct pollfd ready = {.fd = h->x->socket, .events = POLLIN};
+    if (poll(&ready, 1, all_sent ? LOOK_MS : 1) == 0 && h->x->waits)
+        h->x->waits(false);
+    return gpsh_bootstrap_check("handing over memory", false);
 }
 
 static int exchange_all(struct handover *h, int my_pe, const char *const *paths,
@@ -287,9 +302,7 @@ static int exchange_all(struct handover *h, int my_pe, const char *const *paths,
         got += status;
         if (progress || status)
             continue;
-        struct pollfd ready = {.fd = h->x->socket, .events = POLLIN};
-        poll(&ready, 1, sent < n ? 1 : 20);
-        status = gpsh_bootstrap_check("handing over memory", false);
+        status = await_peers(h, sent == n);
         if (status < 0)
             return status;
         if (gpsh_clock_ns() > deadline_ns)
@@ -311,69 +324,35 @@ static void begin_round(uint32_t job)
     of_job = job;
 }
 
-// Until the line is `ready` (POLLIN or POLLOUT), a PE dies, or the time is over.
-static int line_wait(const struct handover *h, short ready, int first, uint64_t deadline_ns)
-{
-    struct pollfd line = {.fd = h->x->line, .events = ready};
-    while (poll(&line, 1, LOOK_MS) <= 0) {
-        int status = gpsh_bootstrap_check("handing over memory", false);
-        if (status < 0)
-            return status;
-        if (gpsh_clock_ns() > deadline_ns)
-            return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                             "the launcher did not hand over the memory of PE %d and those after "
-                             "it in time: are a PE of this node, or gpushmem run itself, stopped?",
-                             h->pes[first]);
-    }
-    return 0;
-}
-
-static int line_send(const struct handover *h, const struct gpsh_line_message *message,
-                     const struct gpsh_fd_set *set, uint64_t deadline_ns)
+static int line_send(const struct gpsh_launcher_wait *wait, const struct gpsh_line_message *message,
+                     const struct gpsh_fd_set *set)
 {
     int error, status = 0;
-    while ((error = gpsh_launcher_send(h->x->line, message, NULL, 0, set ? set->fds : NULL,
+    while ((error = gpsh_launcher_send(wait->line, message, NULL, 0, set ? set->fds : NULL,
                                        set ? set->count : 0)) != 0 &&
            !status) {
         // ETOOMANYREFS: too many descriptors of this user are on their way; they will be received.
         if (error != EAGAIN && error != ENOBUFS && error != ETOOMANYREFS)
             return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "memory could not be passed to the launcher (%s)",
                              strerror(error));
-        status = line_wait(h, POLLOUT, 0, deadline_ns);
+        status = gpsh_launcher_await(wait, POLLOUT);
     }
     return status;
 }
 
-// The descriptors of some PEs, as the launcher has sent them; not what an exchange asked for that
-// has been given up. Their number, or a negative status; 0: this process has no room for them.
-static int line_receive(const struct handover *h, int first, uint64_t deadline_ns,
-                        struct gpsh_line_message *answer, int fds[GPSH_LINE_MOST_FDS])
-{
-    for (;;) {
-        int status = line_wait(h, POLLIN, first, deadline_ns);
-        if (status)
-            return status;
-        int n = gpsh_launcher_receive(h->x->line, answer, fds, GPSH_LINE_MOST_FDS);
-        if (n < 0)
-            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the launcher hands on no memory any more (%s)",
-                             n == -EPIPE ? "it has ended" : strerror(-n));
-        if (answer->word == GPSH_LINE_GIVEN && answer->a == (int32_t)rounds)
-            return n;
-        while (n > 0)
-            close(fds[--n]);
-    }
-}
-
 // Takes the sets of up to `count` PEs from `first` on. How many there were; 0: no room for so many
 // descriptors.
-static int take_some(struct handover *h, int first, int count, int self, uint64_t deadline_ns)
+static int take_some(struct handover *h, const struct gpsh_launcher_wait *wait, int first,
+                     int count, int self)
 {
     int fds[GPSH_LINE_MOST_FDS];
     struct gpsh_line_message answer;
     const struct gpsh_line_message wish = {
         .word = GPSH_LINE_TAKE, .a = (int32_t)rounds, .b = first, .c = count};
-    int status = line_send(h, &wish, NULL, deadline_ns);
-    const int n = status ? status : line_receive(h, first, deadline_ns, &answer, fds);
+    int status = line_send(wait, &wish, NULL);
+    const int n = status ? status
+                         : gpsh_launcher_answer(wait, GPSH_LINE_GIVEN, (int32_t)rounds, &answer,
+                                                fds, GPSH_LINE_MOST_FDS);
     if (n <= 0)
         return n;
     const int each = answer.c > 0 ? n / answer.c : 0;
@@ -397,14 +376,18 @@ static int take_some(struct handover *h, int first, int count, int self, uint64_
 static int exchange_by_launcher(struct handover *h, int my_pe, const struct gpsh_fd_set *mine,
                                 int timeout_ms)
 {
-    const uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    const struct gpsh_launcher_wait wait = {.line = h->x->line,
+                                            .what = "handing over memory",
+                                            .began_ns = gpsh_clock_ns(),
+                                            .limit_ms = timeout_ms,
+                                            .waits = h->x->waits};
     begin_round(h->x->job);
     const struct gpsh_line_message given = {.word = GPSH_LINE_GIVE, .a = (int32_t)rounds};
-    int status = line_send(h, &given, mine, deadline_ns);
+    int status = line_send(&wait, &given, mine);
     int most = GPSH_LINE_MOST_FDS / mine->count, self = index_of(h->pes, h->n, my_pe);
     for (int first = 0; first < h->n && !status;) {
         int left = h->n - first;
-        int n = take_some(h, first, most < left ? most : left, self, deadline_ns);
+        int n = take_some(h, &wait, first, most < left ? most : left, self);
         if (n == 0 && most == 1)
             status = too_many_open(h->pes[first]);
         most = n == 0 ? (most + 1) / 2 : most;
@@ -412,7 +395,7 @@ static int exchange_by_launcher(struct handover *h, int my_pe, const struct gpsh
         first += n > 0 ? n : 0;
     }
     const struct gpsh_line_message over = {.word = GPSH_LINE_TAKE, .a = (int32_t)rounds};
-    return status ? status : line_send(h, &over, NULL, deadline_ns);
+    return status ? status : line_send(&wait, &over, NULL);
 }
 
 int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
@@ -430,6 +413,8 @@ int gpsh_fd_exchange_run(struct gpsh_fd_exchange *x, int my_pe, const int *pes,
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
     int status = x->by_launcher ? exchange_by_launcher(&h, my_pe, mine, timeout_ms)
                                 : exchange_all(&h, my_pe, paths, mine, timeout_ms);
+    if (!x->by_launcher && x->waits)
+        x->waits(true);
     free(h.came);
     return h.failed ? gpsh_fail(h.failed, "%s", h.why) : status;
 }

@@ -20,6 +20,9 @@ struct gpsh_fd_exchange {
     int socket;                    // else of this PE, -1: none
     char path[GPSH_FD_PATH_BYTES]; // of the socket: goes into the PE's blob
     char own_dir[64];              // directory made by us, "" if the launcher's is used
+    // Called several times a second while others are waited for, and with `over` when that has
+    // ended. NULL: nobody wants to know. May be set after open.
+    void (*waits)(bool over);
 };
 
 // What one PE hands to each other one.
@@ -37,8 +40,9 @@ int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const struct gpsh_bootstra
 // status that is no 0 it is not called again.
 typedef int gpsh_fd_take_fn(void *arg, int index, const struct gpsh_fd_set *set);
 
-// What PEs of a node that all come have to do so.
-enum { GPSH_FD_EXCHANGE_MS = 60000 };
+// How long PEs of a node that all come have to do so: as long as other waits, and never for ever,
+// since one that failed before it handed over its memory waits for the others elsewhere.
+int gpsh_fd_exchange_ms(const struct gpsh_bootstrap *b);
 
 // Collective over the PEs of this node, which meet in some other way before the next one. Sends
 // `mine` to every PE of `pes` (socket paths in `paths`, both [n]; this PE's own entry is skipped)

@@ -20,7 +20,8 @@
 #include "core/memory_file.h"
 #include "core/sha256.h"
 
-enum { MAGIC = 0x47505347, VERSION = 3, MOST_PES = 1 << 20 };
+// VERSION: also of the messages on PEs' lines (core/launcher.h).
+enum { MAGIC = 0x47505347, VERSION = 4, MOST_PES = 1 << 20 };
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 static_assert(sizeof(struct gpsh_job_segment_pe) == 192, "three lines a PE");

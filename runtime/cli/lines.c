@@ -207,7 +207,7 @@ static void serve_part(struct gpsh_lines *l, int pe, int first, int end)
     struct gpsh_line *to = &l->lines[pe];
     struct gpsh_line_file *file = file_for(l, pe, first, end);
     const struct gpsh_line_message answer = {
-        .word = GPSH_LINE_SHARED, .a = to->use, .b = pe - first, .c = to->question};
+        .word = GPSH_LINE_SHARED, .a = to->question, .b = pe - first, .c = to->use};
     bool fits = file->fd >= 0 && file->units == to->units;
     bool sent = send_answer(to, answer, &file->fd, fits);
     if (!sent && comes_later(errno)) {
@@ -224,11 +224,11 @@ static void serve_part(struct gpsh_lines *l, int pe, int first, int end)
 
 static void on_share(struct gpsh_line *line, const struct gpsh_line_message *m)
 {
-    if (m->a < 0 || m->a >= GPSH_SHARES || m->b <= 0)
+    if (m->c < 0 || m->c >= GPSH_SHARES || m->b <= 0)
         return; // no such use, or nothing
-    line->use = m->a;
+    line->question = m->a;
     line->units = m->b;
-    line->question = m->c;
+    line->use = m->c;
 }
 
 static void serve_node(struct gpsh_lines *l, int node)

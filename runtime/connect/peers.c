@@ -295,7 +295,7 @@ static int map_handed(struct wiring *w)
     }
     struct gpsh_fd_set mine = gpsh_regions_fds();
     int status = gpsh_fd_exchange_run(&w->exchange, gpsh_job()->my_pe, b->node_pes, paths, n, &mine,
-                                      map_peer, w, GPSH_FD_EXCHANGE_MS);
+                                      map_peer, w, gpsh_fd_exchange_ms(b));
     free(sockets);
     free(paths);
     return status;
@@ -547,6 +547,7 @@ static int wire(struct wiring *w, int my_status, int *mine)
     w->exchange.socket = -1;
     if (!my_status)
         my_status = gpsh_fd_exchange_open(&w->exchange, gpsh_job()->boot, gpsh_job()->generation);
+    w->exchange.waits = gpsh_job()->boot->waits;
     if (!my_status)
         my_status = gpsh_ways_open(&w->ways, gpsh_settings()->transports, false);
     status = publish(w, my_status);

@@ -24,9 +24,9 @@ enum gpsh_line_word {
     GPSH_LINE_TAKE,   // wants those of round a, of c PEs of this node, b being the first; c 0: has
                       // all
     GPSH_LINE_GIVEN,  // the answer: those of c PEs from number b on, as many of each
-    GPSH_LINE_SHARE,  // wants a part of b units in a memory file of this node's PEs, for use a;
-                      // this is its question c
-    GPSH_LINE_SHARED, // the answer to that, with the file: its part is number b of it; without one:
+    GPSH_LINE_SHARE,  // question a: wants a part of b units in a memory file of this node's PEs,
+                      // for use c
+    GPSH_LINE_SHARED, // the answer to a, with the file: its part is number b of it; without one:
                       // it gets none
 };
 

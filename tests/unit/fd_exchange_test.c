@@ -2,6 +2,7 @@
 #define _GNU_SOURCE // setrlimit
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -127,15 +128,35 @@ Test(fd_exchange, a_pe_that_cannot_map__still_hands_over_its_own)
         gpsh_fd_exchange_close(&exchanges[i]);
 }
 
+static int looks;
+static bool ended;
+
+static void count_looks(bool over)
+{
+    looks += !over;
+    ended = over;
+}
+
 Test(fd_exchange, a_missing_pe__is_named_after_the_timeout)
 {
     open_all(2);
+    exchanges[0].waits = count_looks;
     struct gpsh_fd_set mine = {.fds = {0}, .count = 1};
     cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, ignore, NULL, 100),
                  GPUSHMEM_ERR_TIMEOUT);
-    cr_expect(strstr(gpsh_last_error(), "PE 1"), "%s", gpsh_last_error());
+    cr_expect(strstr(gpsh_last_error(), "PE 1 of this node did not hand over its memory within 100 "
+                                        "ms (GPUSHMEM_WAIT_TIMEOUT_MS)"),
+              "%s", gpsh_last_error());
+    cr_expect(looks > 0 && ended, "nobody was told of the wait");
     gpsh_fd_exchange_close(&exchanges[0]);
     gpsh_fd_exchange_close(&exchanges[1]);
+}
+
+Test(fd_exchange, limit__setting_for_waits_or_a_minute)
+{
+    const struct gpsh_bootstrap patient = {.wait_timeout_ms = 86400000}, none = {.my_pe = 0};
+    cr_expect_eq(gpsh_fd_exchange_ms(&patient), 86400000);
+    cr_expect_eq(gpsh_fd_exchange_ms(&none), 60000);
 }
 
 Test(fd_exchange, strange_messages__are_dropped)
@@ -191,9 +212,13 @@ Test(fd_exchange, by_launcher__answer_of_an_earlier_exchange__is_not_taken_for_t
     const struct gpsh_bootstrap job = {.my_pe = 1, .launched_by_us = true, .line = line[1]};
     struct gpsh_fd_exchange x;
     cr_assert_eq(gpsh_fd_exchange_open(&x, &job, 1), 0);
+    x.waits = count_looks;
     struct gpsh_fd_set mine = {.fds = {0}, .count = 1};
     cr_assert_eq(gpsh_fd_exchange_run(&x, 1, both, NULL, 2, &mine, ignore, NULL, 1),
                  GPUSHMEM_ERR_TIMEOUT);
+    cr_expect(strstr(gpsh_last_error(), "for 1 ms (GPUSHMEM_WAIT_TIMEOUT_MS)"), "%s",
+              gpsh_last_error());
+    cr_expect(looks > 0 && ended, "nobody was told of the wait");
     cr_assert(write(late[1], "l", 1) == 1 && write(right[1], "r", 1) == 1);
     give(line[0], 1, late[0]);
     give(line[0], 2, right[0]);

@@ -116,7 +116,7 @@ Test(lines, take__of_the_next_round__waits_for_those_and_never_gets_earlier_ones
 
 static void ask(int pe, int use, int units)
 {
-    tell(pe, (struct gpsh_line_message){.word = GPSH_LINE_SHARE, .a = use, .b = units}, -1);
+    tell(pe, (struct gpsh_line_message){.word = GPSH_LINE_SHARE, .b = units, .c = use}, -1);
     gpsh_lines_read(&lines, count, NULL);
 }
 
@@ -212,9 +212,9 @@ Test(lines, share__a_pe_ends_before_it_asks__the_file_is_not_kept_for_it)
 
 Test(lines, share__the_answer_says_which_question_it_is_to)
 {
-    tell(0, (struct gpsh_line_message){.word = GPSH_LINE_SHARE, .a = 0, .b = 3, .c = 77}, -1);
+    tell(0, (struct gpsh_line_message){.word = GPSH_LINE_SHARE, .a = 77, .b = 3, .c = 0}, -1);
     gpsh_lines_read(&lines, count, NULL);
-    struct gpsh_line_message answer = {.c = -1};
+    struct gpsh_line_message answer = {.a = -1};
     cr_assert(eq(long, recv(pe_ends[0], &answer, sizeof(answer), MSG_DONTWAIT), sizeof(answer)));
-    cr_expect(eq(int, answer.c, 77));
+    cr_expect(eq(int, answer.a, 77));
 }

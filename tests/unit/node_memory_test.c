@@ -95,8 +95,8 @@ Test(node_memory, ask__answer_to_an_earlier_question__is_dropped_with_its_file)
     struct gpsh_line_message first = heard(), second = first;
     int before = next_fd();
     ino_t late = answer(&first);
-    second.a = GPSH_SHARE_HEAP;
-    second.c++;
+    second.a++;
+    second.c = GPSH_SHARE_HEAP;
     ino_t right = answer(&second);
     boot.wait_timeout_ms = 0;
     cr_assert_eq(gpsh_node_memory_ask(&boot, GPSH_SHARE_HEAP, BYTES, &memory), 0, "%s",
@@ -104,9 +104,26 @@ Test(node_memory, ask__answer_to_an_earlier_question__is_dropped_with_its_file)
     cr_assert_neq(memory.id, (uint32_t)late);
     cr_expect_eq(memory.id, (uint32_t)right);
     cr_expect_eq(memory.at, BYTES);
-    cr_expect_eq(heard().c, second.c);
+    cr_expect_eq(heard().a, second.a);
     close(memory.fd);
     cr_expect_eq(next_fd(), before, "a descriptor stays open");
+}
+
+// The answer then is that this PE gets none: nothing of the late one stays.
+Test(node_memory, ask__late_file_then_none__is_none)
+{
+    struct gpsh_node_memory memory;
+    boot.wait_timeout_ms = 1;
+    cr_assert_eq(gpsh_node_memory_ask(&boot, GPSH_SHARE_HEAP, BYTES, &memory),
+                 GPUSHMEM_ERR_TIMEOUT);
+    struct gpsh_line_message first = heard();
+    answer(&first);
+    const struct gpsh_line_message none = {.word = GPSH_LINE_SHARED, .a = first.a + 1, .b = 1};
+    cr_assert_eq(gpsh_launcher_send(launcher, &none, NULL, 0, NULL, 0), 0);
+    boot.wait_timeout_ms = 0;
+    cr_assert_eq(gpsh_node_memory_ask(&boot, GPSH_SHARE_HEAP, BYTES, &memory), 0, "%s",
+                 gpsh_last_error());
+    cr_expect_eq(memory.fd, -1);
 }
 
 Test(node_memory, ask__launcher_has_ended__is_said)
