@@ -56,7 +56,6 @@ static struct {
     bool said;                     // why some PE's queue cannot be had
     bool asked;                    // for any queue
     bool host_rings;               // for kernels, of some queue
-    uint32_t syndrome;             // of the last failure that the host has found
     // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
     pthread_t watcher;
     pthread_cond_t wake;
@@ -563,7 +562,6 @@ static bool has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
 static int fail_queue(uint32_t number, const struct gpsh_failed_request *request)
 {
     struct gpushmem_nic_queue *to = queue_at(number);
-    lane.syndrome = request->syndrome;
     int status = say_failure(pe_of(number), request->syndrome, request->vendor);
     uint64_t failed = ~request->position;
     write_word((uint32_t *)&to->error, (uint32_t)status);
@@ -575,16 +573,27 @@ static int fail_queue(uint32_t number, const struct gpsh_failed_request *request
     return status;
 }
 
-// Whether what is below `end` is complete (1), not yet (0), or why it will not be. `q`: as it was
-// read.
+static int reach(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end,
+                 struct gpsh_failed_request *failed)
+{
+    return gpsh_completions_reach(&lane.completions, &lane.known[number].queue, q, end, failed);
+}
+
+// A kernel has found it. One that only gave up what is behind it has not.
+static bool is_told(const struct gpushmem_nic_queue *q, const struct gpsh_failed_request *request)
+{
+    return has_failed(q, request->position + 1);
+}
+
+// Whether what is below `end` is complete, or will not be, as was told (1), not yet (0), or why it
+// will not be. `q`: as it was read.
 static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end)
 {
     struct gpsh_failed_request failed;
-    if (has_failed(q, end))
-        return 1;
-    int reached =
-        gpsh_completions_reach(&lane.completions, &lane.known[number].queue, q, end, &failed);
-    return reached < 0 ? fail_queue(number, &failed) : reached;
+    int reached = reach(number, q, end, &failed);
+    if (reached < 0 && !is_told(q, &failed))
+        return fail_queue(number, &failed);
+    return reached < 0 || has_failed(q, end) ? 1 : reached;
 }
 
 // About how many completions kernels have consumed, modulo 2^24: of a queue in host memory, what
@@ -604,22 +613,29 @@ static bool shows_error(uint32_t number)
                                        &known->looked);
 }
 
-// As a kernel would that polls: the program hears of it at its next call.
+// As a kernel would that polls: the program hears of it at its next call. `q`: as it was read.
+static void find_failure(uint32_t number, const struct gpushmem_nic_queue *q)
+{
+    struct gpsh_failed_request failed;
+    if (reach(number, q, UINT64_MAX, &failed) >= 0)
+        return;
+    lane.known[number].over = true;
+    if (is_told(q, &failed))
+        return;
+    fail_queue(number, &failed);
+    uint64_t failure = gpushmem_nic_failure(pe_of(number), 0, failed.syndrome, failed.vendor);
+    __atomic_store_n(lane.host->nic_failure, failure, __ATOMIC_RELEASE);
+}
+
 static void look_for_failures(void)
 {
     uint32_t far = 0;
     for (uint32_t i = 0; i < lane.n_used && far < LOOKS_FAR; i++) {
         uint32_t number = lane.used[lane.turn++ % lane.n_used];
         struct known *known = &lane.known[number];
-        struct gpushmem_nic_queue *q = lane.copy;
         far += gpsh_completions_are_far(&lane.completions, &known->queue);
-        if (known->over || !shows_error(number) || read_queue(number, q))
-            continue;
-        known->over = q->failed || look(number, q, UINT64_MAX) < 0;
-        if (!known->over || q->failed)
-            continue;
-        uint64_t failure = gpushmem_nic_failure(pe_of(number), 0, lane.syndrome, 0);
-        __atomic_store_n(lane.host->nic_failure, failure, __ATOMIC_RELEASE);
+        if (!known->over && shows_error(number) && !read_queue(number, lane.copy))
+            find_failure(number, lane.copy);
     }
 }
 

@@ -222,13 +222,21 @@ __global__ void get_one(shared *s, int pe)
     s->from[0] = gpushmem_dev_uint64_g(&s->word, pe);
 }
 
+static bool flood_fails(shared *s, int pe)
+{
+    CHECK_OK(GPUSHMEM_LAUNCH(flood, BLOCKS, THREADS, NULL, s, 3000, pe));
+    return gpushmem_launch_wait(NULL) != 0 || gpushmem_quiet() != 0;
+}
+
 // One of many requests fails: no thread hangs, and the host says what the proxy would have said.
 static int fail(shared *s, int pe, const char *wanted)
 {
     char begin[96];
     snprintf(begin, sizeof begin, "a kernel's operation towards PE %d failed: ", pe);
-    CHECK_OK(GPUSHMEM_LAUNCH(flood, BLOCKS, THREADS, NULL, s, 3000, pe));
-    CHECK(gpushmem_launch_wait(NULL) != 0 || gpushmem_quiet() != 0);
+    bool fails = flood_fails(s, pe);
+    for (int i = 0; i < 1000 && !fails && !strcmp(wanted, "PE 1"); i++)
+        fails = flood_fails(s, pe); // PE 1 has not died yet
+    CHECK(fails);
     const char *told = gpushmem_last_error();
     CHECK(strstr(told, wanted) &&
           (!strcmp(wanted, "PE 1") || !strncmp(told, begin, strlen(begin))));
@@ -406,6 +414,16 @@ static void check_sharing(shared *s, int pe)
     check_record(s, pe);
 }
 
+// In the second stream a thread gives up, since one before it takes long, which then goes on.
+static void put_late_get_in_vain(shared *s, int pe, gpushmem_stream_t (&streams)[2])
+{
+    launch_put_late(s, pe, streams);
+    CHECK_OK(GPUSHMEM_LAUNCH(get_one, 1, 1, streams[1], s, pe));
+    CHECK(gpushmem_launch_wait(streams[1]) == GPUSHMEM_ERR_TIMEOUT);
+    set(&go, 1);
+    (void)gpushmem_launch_wait(streams[0]);
+}
+
 // A thread that fetches gives up, since one before it takes long, which then rings for both: the
 // word lands late, in a place that nobody else may have. And a request that fails before those that
 // were given up is told.
@@ -414,14 +432,8 @@ static int give_up(shared *s, int pe)
     gpushmem_nic_queue *q = queue_to(pe);
     gpushmem_stream_t streams[2];
     const uint64_t at = posted_to(pe), *landing = q->landing ? q->landing : &dev.replies[0].low;
-    launch_put_late(s, pe, streams);
-    CHECK_OK(GPUSHMEM_LAUNCH(get_one, 1, 1, streams[1], s, pe));
-    for (int i = 0; i < 50000 && !__atomic_load_n(&q->failed, __ATOMIC_ACQUIRE); i++)
-        usleep(100);
+    put_late_get_in_vain(s, pe, streams);
     CHECK(q->error == GPUSHMEM_ERR_TIMEOUT && q->failed == ~(at + 1) && is_written(q, at + 1));
-    (void)gpushmem_launch_wait(streams[1]);
-    set(&go, 1);
-    (void)gpushmem_launch_wait(streams[0]);
     for (int i = 0; i < 50000 && __atomic_load_n(landing, __ATOMIC_ACQUIRE) != 77; i++)
         usleep(100);
     CHECK(*landing == 77 && s->from[0] == 0);
@@ -434,7 +446,28 @@ static int give_up(shared *s, int pe)
     _exit(check_failures != 0); // the queue is of no use any more
 }
 
-// usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up]
+// The NIC refuses a request before those that a thread has given up, and no thread looks for its
+// completion: the host does, and tells that as well.
+static int refuse(shared *s, int pe)
+{
+    gpushmem_nic_queue *q = queue_to(pe);
+    gpushmem_stream_t streams[2];
+    const uint64_t at = posted_to(pe);
+    q->rkey = ~q->rkey;
+    put_late_get_in_vain(s, pe, streams);
+    int status = 0;
+    for (int i = 0; i < 50000 && !status; i++) {
+        usleep(100);
+        status = gpushmem_device_error();
+    }
+    CHECK(status == GPUSHMEM_ERR_TRANSPORT);
+    CHECK(q->failed == ~at && q->error == GPUSHMEM_ERR_TRANSPORT);
+    fprintf(stderr, "nic: %d failures, told: %s\n", check_failures, gpushmem_last_error());
+    fflush(stderr);
+    _exit(check_failures != 0);
+}
+
+// usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up | refused]
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "9000";
@@ -453,6 +486,8 @@ int main(int argc, char **argv)
         return fail(s, right, argv[2]);
     if (!strcmp(mode, "gives_up"))
         return give_up(s, right);
+    if (!strcmp(mode, "refused"))
+        return refuse(s, right);
     if (!strcmp(mode, "dies")) {
         if (me == 1)
             kill(getpid(), SIGKILL);
