@@ -180,10 +180,10 @@ static void describe_rail(const struct verbs_rail *rail, struct gpsh_verbs_blob_
     out->datagrams = gpsh_verbs_datagrams_qp(rail)->qp_num;
 }
 
-static uint32_t serves(const struct gpsh_verbs *verbs)
+static uint16_t serves(const struct gpsh_verbs *verbs)
 {
-    return (verbs->stage.mode == VERBS_STAGE_ALL ? GPSH_VERBS_SERVES_HEAP : 0u) |
-           (verbs->stage.atomics ? GPSH_VERBS_SERVES_ATOMICS : 0u);
+    return (uint16_t)((verbs->stage.mode == VERBS_STAGE_ALL ? GPSH_VERBS_SERVES_HEAP : 0u) |
+                      (verbs->stage.atomics ? GPSH_VERBS_SERVES_ATOMICS : 0u));
 }
 
 static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t bytes)
@@ -195,7 +195,7 @@ static int64_t verbs_describe(struct gpsh_transport *self, void *to, size_t byte
                                    .n_rails = verbs->n_rails,
                                    .secret = verbs->secret,
                                    .serves = serves(verbs),
-                                   .slots = verbs->stage.slots,
+                                   .slots = (uint16_t)verbs->stage.slots,
                                    .slot_bytes = verbs->stage.slot_bytes};
     for (int i = 0; i < verbs->n_rails; i++)
         describe_rail(&verbs->rails[i], &blob.rails[i]);

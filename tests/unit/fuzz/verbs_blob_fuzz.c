@@ -59,7 +59,7 @@ size_t fuzz_sample(int index, uint8_t *data, size_t room)
     if (index % 2) {
         blob.slots = 8;
         blob.slot_bytes = 65536;
-        blob.serves = 1 + (uint32_t)index / 2;
+        blob.serves = (uint16_t)(1 + index / 2);
         blob.bases[GPSH_VERBS_STAGE] = 0x7f5600000000;
         blob.region_bytes[GPSH_VERBS_STAGE] =
             gpsh_verbs_stage_layout(blob.n_pes * blob.n_channels, 8, 65536).bytes;

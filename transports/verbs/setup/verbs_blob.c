@@ -7,40 +7,10 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "transports/verbs/setup/verbs_wire.h"
 
-// On the wire. Offsets are spelled out, so that no compiler's padding is part of the format.
 enum {
-    HEADER_MAGIC = 0,
-    HEADER_VERSION = 4,
-    HEADER_PE = 8,
-    HEADER_N_PES = 12,
-    HEADER_N_CHANNELS = 16,
-    HEADER_N_RAILS = 20,
-    HEADER_SLOTS = 24,
-    HEADER_SERVES = 26,
-    HEADER_SLOT_BYTES = 28,
-    HEADER_REGIONS = 32,
-    REGION_BASE = 0,
-    REGION_SIZE = 8,
-    REGION_BYTES = 16,
-    HEADER_TOTAL = HEADER_REGIONS + GPSH_VERBS_REGIONS * REGION_BYTES,
-    HEADER_SECRET = HEADER_TOTAL + 8,
-    HEADER_BYTES = HEADER_SECRET + 8,
-    RAIL_LID = 0,
-    RAIL_ETHERNET = 2,
-    RAIL_MTU = 3,
-    RAIL_READS_IN = 4,
-    RAIL_PORT = 5,
-    RAIL_ATOMICS = 6,
-    RAIL_IN_ORDER = 7,
-    RAIL_APART = 8,
-    RAIL_GID_KINDS = 9,
-    RAIL_NEEDS_GRH = 10,
-    RAIL_PSN_SEED = 12,
-    RAIL_RKEYS = 16,
-    RAIL_DATAGRAMS = RAIL_RKEYS + GPSH_VERBS_REGIONS * 4,
-    RAIL_BYTES = RAIL_DATAGRAMS + 4,
+    HEADER_BYTES = offsetof(struct gpsh_verbs_blob, rails),
+    RAIL_BYTES = offsetof(struct gpsh_verbs_blob_rail, gids),
     GID_BYTES = 16,
     IB_KINDS = 1 << GPSH_VERBS_GID_IB | 1 << GPSH_VERBS_GID_IB_ROUTED,
     GID_FLID = 4,    // of a site-local GID: two bytes, before those of the subnet
@@ -51,6 +21,7 @@ enum {
     LINE = 64,
     PAGE = 4096,
 };
+_Static_assert(HEADER_BYTES == 112 && RAIL_BYTES == 36, "no padding is published");
 
 size_t gpsh_verbs_blob_bytes(const struct gpsh_verbs_blob *blob)
 {
@@ -71,25 +42,6 @@ struct gpsh_verbs_stage_layout gpsh_verbs_stage_layout(uint32_t n_boxes, uint32_
         .answered = words, .slots = start, .bytes = fits ? start + bytes : 0};
 }
 
-static void write_rail(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
-{
-    memset(to, 0, RAIL_BYTES);
-    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
-        verbs_put(to + RAIL_RKEYS + 4 * r, rail->rkeys[r], 4);
-    verbs_put(to + RAIL_LID, rail->lid, 2);
-    to[RAIL_ETHERNET] = rail->ethernet;
-    to[RAIL_MTU] = rail->mtu;
-    to[RAIL_READS_IN] = rail->reads_in;
-    to[RAIL_PORT] = rail->port;
-    to[RAIL_ATOMICS] = rail->atomics;
-    to[RAIL_IN_ORDER] = rail->in_order;
-    to[RAIL_APART] = rail->apart;
-    to[RAIL_GID_KINDS] = rail->gid_kinds;
-    to[RAIL_NEEDS_GRH] = rail->needs_grh;
-    verbs_put(to + RAIL_PSN_SEED, rail->psn_seed, 4);
-    verbs_put(to + RAIL_DATAGRAMS, rail->datagrams, 4);
-}
-
 static unsigned char *write_gids(const struct gpsh_verbs_blob_rail *rail, unsigned char *to)
 {
     for (uint32_t rest = rail->gid_kinds; rest; rest &= rest - 1, to += GID_BYTES)
@@ -99,26 +51,15 @@ static unsigned char *write_gids(const struct gpsh_verbs_blob_rail *rail, unsign
 
 void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
 {
-    unsigned char *header = to;
-    verbs_put(header + HEADER_MAGIC, GPSH_VERBS_BLOB_MAGIC, 4);
-    verbs_put(header + HEADER_VERSION, GPSH_VERBS_BLOB_VERSION, 4);
-    verbs_put(header + HEADER_PE, blob->pe, 4);
-    verbs_put(header + HEADER_N_PES, blob->n_pes, 4);
-    verbs_put(header + HEADER_N_CHANNELS, blob->n_channels, 4);
-    verbs_put(header + HEADER_N_RAILS, blob->n_rails, 4);
-    verbs_put(header + HEADER_SLOTS, blob->slots, 2);
-    verbs_put(header + HEADER_SERVES, blob->serves, 2);
-    verbs_put(header + HEADER_SLOT_BYTES, blob->slot_bytes, 4);
-    for (int r = 0; r < GPSH_VERBS_REGIONS; r++) {
-        verbs_put(header + HEADER_REGIONS + r * REGION_BYTES + REGION_BASE, blob->bases[r], 8);
-        verbs_put(header + HEADER_REGIONS + r * REGION_BYTES + REGION_SIZE, blob->region_bytes[r],
-                  8);
-    }
-    verbs_put(header + HEADER_TOTAL, gpsh_verbs_blob_bytes(blob), 8);
-    verbs_put(header + HEADER_SECRET, blob->secret, 8);
-    unsigned char *gids = header + HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES;
-    for (uint32_t i = 0; i < blob->n_rails; i++) {
-        write_rail(&blob->rails[i], header + HEADER_BYTES + i * RAIL_BYTES);
+    struct gpsh_verbs_blob whole = *blob;
+    unsigned char *rail = (unsigned char *)to + HEADER_BYTES;
+    unsigned char *gids = rail + (size_t)blob->n_rails * RAIL_BYTES;
+    whole.magic = GPSH_VERBS_BLOB_MAGIC;
+    whole.version = GPSH_VERBS_BLOB_VERSION;
+    whole.total = gpsh_verbs_blob_bytes(blob);
+    memcpy(to, &whole, HEADER_BYTES);
+    for (uint32_t i = 0; i < blob->n_rails; i++, rail += RAIL_BYTES) {
+        memcpy(rail, &blob->rails[i], RAIL_BYTES);
         gids = write_gids(&blob->rails[i], gids);
     }
 }
@@ -131,29 +72,25 @@ static int bad(const char *field, uint64_t value, const char *allowed)
                      field, (unsigned long long)value, allowed);
 }
 
-static int parse_regions(const unsigned char *from, struct gpsh_verbs_blob *out)
+static int check_regions(const struct gpsh_verbs_blob *blob)
 {
-    for (int r = 0; r < GPSH_VERBS_REGIONS; r++, from += REGION_BYTES) {
-        uint64_t base = verbs_get(from + REGION_BASE, 8), bytes = verbs_get(from + REGION_SIZE, 8);
+    for (int r = 0; r < GPSH_VERBS_REGIONS; r++) {
+        uint64_t base = blob->bases[r], bytes = blob->region_bytes[r];
         bool empty = r != GPSH_HEAP && !base && !bytes;
         if (!empty && (!base || base % 8)) // atomics work on whole aligned words
             return bad("region address", base, "a multiple of 8, not 0");
         if (!empty && (!bytes || bytes % 8 || bytes > UINT64_MAX - base))
             return bad("region size", bytes,
                        "a multiple of 8 that fits above the region's address");
-        out->bases[r] = base;
-        out->region_bytes[r] = bytes;
     }
     return 0;
 }
 
 // The mailboxes are all there or not at all, and have the size that their number makes.
-static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
+static int check_stage(const struct gpsh_verbs_blob *blob)
 {
-    uint32_t slots = (uint32_t)verbs_get(header + HEADER_SLOTS, 2);
-    uint32_t serves = (uint32_t)verbs_get(header + HEADER_SERVES, 2);
-    uint32_t slot_bytes = (uint32_t)verbs_get(header + HEADER_SLOT_BYTES, 4);
-    uint64_t bytes = out->region_bytes[GPSH_VERBS_STAGE];
+    uint32_t slots = blob->slots, slot_bytes = blob->slot_bytes, serves = blob->serves;
+    uint64_t bytes = blob->region_bytes[GPSH_VERBS_STAGE];
     if (slots > GPSH_VERBS_MAX_SLOTS)
         return bad("mailbox slots", slots, "0 to 64");
     if (slots ? slot_bytes < 128 || slot_bytes > GPSH_VERBS_MAX_SLOT_BYTES || slot_bytes % LINE
@@ -161,67 +98,41 @@ static int parse_stage(const unsigned char *header, struct gpsh_verbs_blob *out)
         return bad("slot bytes", slot_bytes,
                    "a multiple of 64 from 128 to 536870912, or 0 without slots");
     if (bytes !=
-        (slots ? gpsh_verbs_stage_layout(out->n_pes * out->n_channels, slots, slot_bytes).bytes
+        (slots ? gpsh_verbs_stage_layout(blob->n_pes * blob->n_channels, slots, slot_bytes).bytes
                : 0))
         return bad("mailboxes of a size of", bytes, "what their number and their slots make");
     if (serves > (GPSH_VERBS_SERVES_HEAP | GPSH_VERBS_SERVES_ATOMICS) || !serves != !slots)
         return bad("use of its mailboxes", serves,
                    "1 its heap, 2 atomics, 3 both, and 0 where there are none");
-    out->slots = slots;
-    out->serves = serves;
-    out->slot_bytes = slot_bytes;
     return 0;
 }
 
-static int parse_header(const unsigned char *header, size_t size, struct gpsh_verbs_blob *out)
+static int check_header(const struct gpsh_verbs_blob *blob, size_t size)
 {
-    if (size < HEADER_BYTES)
-        return bad("a size of", size, "112 bytes and more");
-    uint64_t magic = verbs_get(header + HEADER_MAGIC, 4),
-             version = verbs_get(header + HEADER_VERSION, 4);
-    if (magic != GPSH_VERBS_BLOB_MAGIC)
-        return bad("magic number", magic, "1651929191");
-    if (version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", version, "8");
-    out->pe = (uint32_t)verbs_get(header + HEADER_PE, 4);
-    out->n_pes = (uint32_t)verbs_get(header + HEADER_N_PES, 4);
-    out->n_channels = (uint32_t)verbs_get(header + HEADER_N_CHANNELS, 4);
-    out->n_rails = (uint32_t)verbs_get(header + HEADER_N_RAILS, 4);
-    if (out->n_pes < 1 || out->n_pes > MAX_PES)
-        return bad("number of PEs", out->n_pes, "1 to 1048576");
-    if (out->pe >= out->n_pes)
-        return bad("PE", out->pe, "less than its number of PEs");
-    if (out->n_channels < 1 || out->n_channels > GPSH_VERBS_MAX_CHANNELS)
-        return bad("number of channels", out->n_channels, "1 to 4096");
-    if (out->n_rails < 1 || out->n_rails > GPSH_VERBS_MAX_RAILS)
-        return bad("number of rails", out->n_rails, "1 to 8");
-    out->secret = verbs_get(header + HEADER_SECRET, 8);
-    if (!out->secret)
+    if (blob->magic != GPSH_VERBS_BLOB_MAGIC)
+        return bad("magic number", blob->magic, "1651929191");
+    if (blob->version != GPSH_VERBS_BLOB_VERSION)
+        return bad("version", blob->version, "9");
+    if (blob->n_pes < 1 || blob->n_pes > MAX_PES)
+        return bad("number of PEs", blob->n_pes, "1 to 1048576");
+    if (blob->pe >= blob->n_pes)
+        return bad("PE", blob->pe, "less than its number of PEs");
+    if (blob->n_channels < 1 || blob->n_channels > GPSH_VERBS_MAX_CHANNELS)
+        return bad("number of channels", blob->n_channels, "1 to 4096");
+    if (blob->n_rails < 1 || blob->n_rails > GPSH_VERBS_MAX_RAILS)
+        return bad("number of rails", blob->n_rails, "1 to 8");
+    if (!blob->secret)
         return bad("secret", 0, "not 0");
-    int status = parse_regions(header + HEADER_REGIONS, out);
+    int status = check_regions(blob);
     if (status)
         return status;
-    if (size < HEADER_BYTES + (size_t)out->n_rails * RAIL_BYTES)
+    if (size < HEADER_BYTES + (size_t)blob->n_rails * RAIL_BYTES)
         return bad("a size of", size, "what its counts of PEs, channels and rails make");
-    return parse_stage(header, out);
+    return check_stage(blob);
 }
 
-static int parse_rail(const unsigned char *from, struct gpsh_verbs_blob_rail *rail)
+static int check_rail(const struct gpsh_verbs_blob_rail *rail)
 {
-    for (int r = 0; r < GPSH_VERBS_REGIONS; r++)
-        rail->rkeys[r] = (uint32_t)verbs_get(from + RAIL_RKEYS + 4 * r, 4);
-    rail->lid = (uint16_t)verbs_get(from + RAIL_LID, 2);
-    rail->ethernet = from[RAIL_ETHERNET];
-    rail->mtu = from[RAIL_MTU];
-    rail->reads_in = from[RAIL_READS_IN];
-    rail->port = from[RAIL_PORT];
-    rail->atomics = from[RAIL_ATOMICS];
-    rail->in_order = from[RAIL_IN_ORDER];
-    rail->apart = from[RAIL_APART];
-    rail->gid_kinds = from[RAIL_GID_KINDS];
-    rail->needs_grh = from[RAIL_NEEDS_GRH];
-    rail->psn_seed = (uint32_t)verbs_get(from + RAIL_PSN_SEED, 4);
-    rail->datagrams = (uint32_t)verbs_get(from + RAIL_DATAGRAMS, 4);
     uint32_t kinds = rail->ethernet ? 0xffu & ~IB_KINDS : IB_KINDS;
     if (rail->ethernet > 1)
         return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
@@ -266,14 +177,15 @@ static int parse_gids(const unsigned char **from, struct gpsh_verbs_blob_rail *r
     return 0;
 }
 
-static int parse_rails(const unsigned char *header, size_t size, struct gpsh_verbs_blob *out)
+static int parse_rails(const unsigned char *at, size_t size, struct gpsh_verbs_blob *out)
 {
     int status = 0;
-    const unsigned char *at = header + HEADER_BYTES;
-    for (uint32_t i = 0; !status && i < out->n_rails; i++, at += RAIL_BYTES)
-        status = parse_rail(at, &out->rails[i]);
+    for (uint32_t i = 0; !status && i < out->n_rails; i++, at += RAIL_BYTES) {
+        memcpy(&out->rails[i], at, RAIL_BYTES);
+        status = check_rail(&out->rails[i]);
+    }
     uint64_t total = gpsh_verbs_blob_bytes(out);
-    if (!status && (total != verbs_get(header + HEADER_TOTAL, 8) || total != size))
+    if (!status && (total != out->total || total != size))
         status = bad("a size of", size, "what its counts of PEs, channels, rails and GIDs make");
     for (uint32_t i = 0; !status && i < out->n_rails; i++)
         status = parse_gids(&at, &out->rails[i]);
@@ -283,10 +195,12 @@ static int parse_rails(const unsigned char *header, size_t size, struct gpsh_ver
 int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob *out)
 {
     struct gpsh_verbs_blob blob = {0};
-    const unsigned char *header = bytes;
-    int status = parse_header(header, size, &blob);
+    if (size < HEADER_BYTES)
+        return bad("a size of", size, "112 bytes and more");
+    memcpy(&blob, bytes, HEADER_BYTES);
+    int status = check_header(&blob, size);
     if (!status)
-        status = parse_rails(header, size, &blob);
+        status = parse_rails((const unsigned char *)bytes + HEADER_BYTES, size, &blob);
     if (!status)
         *out = blob;
     return status;

@@ -2,9 +2,10 @@
 // What a PE publishes so that the others can connect. Everything in it comes from another process:
 // gpsh_verbs_blob_parse checks every field before anything is used, and calls no verbs.
 //
-// Layout, little-endian: header, n_rails rails, then their GIDs of 16 bytes each (of each rail
-// those of its gid_kinds, from the lowest bit on). Its size does not depend on the number of PEs:
-// the numbers of queue pairs are exchanged by datagrams when a connection is wanted.
+// Layout: the first part of the struct, as it is; that of n_rails rails; then their GIDs of 16
+// bytes each (of each rail those of its gid_kinds, from the lowest bit on). Its size does not
+// depend on the number of PEs: the numbers of queue pairs are exchanged by datagrams when a
+// connection is wanted.
 #ifndef GPSH_VERBS_BLOB_H
 #define GPSH_VERBS_BLOB_H
 
@@ -17,7 +18,7 @@ enum {
     GPSH_VERBS_MAX_RAILS = 8,
     GPSH_VERBS_MAX_CHANNELS = 4096,
     GPSH_VERBS_BLOB_MAGIC = 0x62767067, // "gpvb"
-    GPSH_VERBS_BLOB_VERSION = 8,
+    GPSH_VERBS_BLOB_VERSION = 9,
     GPSH_VERBS_ADDRESS_TEXT = 48,
     // the mailboxes (verbs_staging.h), a region like the others to the NICs
     GPSH_VERBS_STAGE = GPSH_REGIONS,
@@ -48,27 +49,32 @@ enum gpsh_verbs_gid_kind {
 enum gpsh_verbs_serves { GPSH_VERBS_SERVES_HEAP = 1, GPSH_VERBS_SERVES_ATOMICS = 2 };
 
 struct gpsh_verbs_blob_rail {
-    uint8_t gids[GPSH_VERBS_GID_KINDS][16]; // one of each kind, 0 if there is none
-    uint32_t rkeys[GPSH_VERBS_REGIONS];
     uint16_t lid;
     uint8_t ethernet; // 0 InfiniBand, 1 RoCE
     uint8_t mtu;      // enum ibv_mtu
     uint8_t reads_in; // reads and atomics one QP accepts
     uint8_t port;
-    uint8_t atomics;    // enum gpsh_verbs_atomics
-    uint8_t in_order;   // writes that arrive there are placed as they were posted
-    uint8_t apart;      // writes to the heap and to its words take different ways there
-    uint8_t gid_kinds;  // bits: the kinds that it has
-    uint8_t needs_grh;  // its InfiniBand port takes packets with a global route header only
-    uint32_t psn_seed;  // what its queue pairs' first packet numbers are made of
+    uint8_t atomics;   // enum gpsh_verbs_atomics
+    uint8_t in_order;  // writes that arrive there are placed as they were posted
+    uint8_t apart;     // writes to the heap and to its words take different ways there
+    uint8_t gid_kinds; // bits: the kinds that it has
+    uint8_t needs_grh; // its InfiniBand port takes packets with a global route header only
+    uint8_t zero;
+    uint32_t psn_seed; // what its queue pairs' first packet numbers are made of
+    uint32_t rkeys[GPSH_VERBS_REGIONS];
     uint32_t datagrams; // number of the queue pair that takes datagrams
+    // what goes before is published as it is
+    uint8_t gids[GPSH_VERBS_GID_KINDS][16]; // one of each kind, 0 if there is none
 };
 
 struct gpsh_verbs_blob {
+    uint32_t magic, version; // set by gpsh_verbs_blob_write
     uint32_t pe, n_pes, n_channels, n_rails;
-    uint32_t slots, slot_bytes; // of each mailbox; 0, 0: there are none
-    uint32_t serves;            // bits of enum gpsh_verbs_serves; 0: no mailboxes
+    uint16_t slots;      // of each mailbox; 0: there are none
+    uint16_t serves;     // bits of enum gpsh_verbs_serves; 0: no mailboxes
+    uint32_t slot_bytes; // 0 without slots
     uint64_t bases[GPSH_VERBS_REGIONS], region_bytes[GPSH_VERBS_REGIONS]; // an empty region is 0, 0
+    uint64_t total; // bytes of all that is published; set by gpsh_verbs_blob_write
     // Random, and in every datagram that it accepts: only PEs of the job know it. Not 0.
     uint64_t secret;
     struct gpsh_verbs_blob_rail rails[GPSH_VERBS_MAX_RAILS];

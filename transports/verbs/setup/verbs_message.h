@@ -13,8 +13,8 @@
 
 enum {
     GPSH_VERBS_MESSAGE_MAGIC = 0x68767067, // "gpvh"
-    GPSH_VERBS_MESSAGE_VERSION = 1,
-    GPSH_VERBS_MESSAGE_BYTES = 80,
+    GPSH_VERBS_MESSAGE_VERSION = 2,
+    GPSH_VERBS_MESSAGE_BYTES = 72,
 };
 
 enum gpsh_verbs_message_kind {
@@ -30,18 +30,22 @@ enum gpsh_verbs_message_kind {
     GPSH_VERBS_CLOSED,  // that has not, and has closed its end
 };
 
+// As it is sent.
 struct gpsh_verbs_message {
+    uint32_t magic; // this and the next are set by gpsh_verbs_message_write
+    uint16_t version;
     uint8_t kind; // enum gpsh_verbs_message_kind
     uint8_t n_rails;
-    uint16_t channel;
-    uint32_t from, to;   // PEs
-    uint64_t secret;     // the receiver's
+    uint32_t from, to; // PEs
+    uint64_t secret;   // the receiver's
+    uint16_t channel, zero;
     uint32_t own, yours; // the sender's attempt, counted by it; the receiver's, as far as it knows
     // REFUSES: an errno. CLOSES: counts how often the sender has asked that of the attempt; and
     // which of these is answered.
     uint32_t reason;
     uint32_t qpns[GPSH_VERBS_MAX_RAILS]; // of the sender's queue pairs, [n_rails]
 };
+_Static_assert(sizeof(struct gpsh_verbs_message) == GPSH_VERBS_MESSAGE_BYTES, "no padding is sent");
 
 void gpsh_verbs_message_write(const struct gpsh_verbs_message *message,
                               unsigned char to[GPSH_VERBS_MESSAGE_BYTES]);
