@@ -11,7 +11,7 @@
 #include "core/config.h"
 #include "transport/transport.h"
 
-enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 12, GPSH_BLOB_SECTIONS = 8 };
+enum { GPSH_BLOB_MAGIC = 0x47505348, GPSH_BLOB_VERSION = 13, GPSH_BLOB_SECTIONS = 8 };
 
 // Whether the PE has opened a NIC, and whether that executes atomics.
 enum gpsh_nic_atomics { GPSH_NIC_NONE, GPSH_NIC_ATOMICS, GPSH_NIC_NO_ATOMICS };
@@ -23,32 +23,34 @@ struct gpsh_blob_section {
     uint64_t bytes;
 };
 
+// Up to `hostname` it is published as it is.
 struct gpsh_peer_blob {
+    uint32_t magic, version, total_bytes; // set by gpsh_peer_blob_pack
     int32_t pe;
     int32_t status; // negative: this PE failed to initialise; `sentence` says why
-    uint64_t region_bytes[GPSH_REGIONS];
-    // Where each begins in its file. Of a heap in host memory 0: the control region has another
-    // file. And the file that the node's PEs share, 0: one of its own. Of the control region
-    // nothing is said.
-    uint64_t region_at[GPSH_REGIONS];
+    int32_t pid;
+    int32_t node, node_pe; // smallest PE of its node, position there
+    int32_t teams;         // slots
+    // The file that the node's PEs share for a region, 0: one of its own. And where it begins in
+    // its file: of a heap in host memory 0, if the control region has another file. Of the control
+    // region neither is said.
     uint32_t region_file[GPSH_REGIONS];
+    uint64_t region_at[GPSH_REGIONS];
+    uint64_t region_bytes[GPSH_REGIONS];
+    uint64_t static_id; // of the program whose static data is shared, 0: it is not
     int64_t team_epoch;
     uint64_t team_memory;
-    uint64_t heap_fits; // of a heap that nobody gave a size: what the PE has room for; 0: given
-    int32_t teams;      // slots
-    int32_t device_heap;
-    int32_t pid;
-    uint64_t page_bytes;   // of its symmetric host memory: a power of two
-    int32_t amo_agent;     // enum gpsh_amo_agent
-    int32_t nic_atomics;   // enum gpsh_nic_atomics
-    uint64_t static_id;    // of the program whose static data is shared, 0: it is not
-    int32_t node, node_pe; // smallest PE of its node, position there
+    uint64_t heap_fits;  // of a heap that nobody gave a size: what the PE has room for; 0: given
+    uint32_t page_bytes; // of its symmetric host memory: a power of two
+    uint8_t device_heap;
+    uint8_t amo_agent;   // enum gpsh_amo_agent
+    uint8_t nic_atomics; // enum gpsh_nic_atomics
+    uint8_t sections;
     char hostname[64];
     char gpu[64]; // name and PCI address, "" for a host heap
     char socket_path[GPSH_FD_PATH_BYTES];
     char collectives[GPSH_COLLECTIVES_TEXT]; // what GPUSHMEM_COLLECTIVES stands for
     char sentence[256];                      // with status 0: why its static data is not shared
-    int sections;
     struct gpsh_blob_section section[GPSH_BLOB_SECTIONS];
 };
 

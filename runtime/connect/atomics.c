@@ -19,7 +19,7 @@ static bool has_nic(const struct gpsh_transport *t)
 
 void gpsh_atomics_offer(struct gpsh_peer_blob *blob)
 {
-    blob->amo_agent = (int32_t)gpsh_settings()->amo_agent;
+    blob->amo_agent = (uint8_t)gpsh_settings()->amo_agent;
     blob->nic_atomics = GPSH_NIC_NONE;
     for (int i = 0; i < gpsh_net()->n_transports && blob->nic_atomics == GPSH_NIC_NONE; i++)
         if (has_nic(gpsh_net()->transports[i]))
@@ -35,7 +35,7 @@ static const char *word_of(int32_t agent)
 
 int gpsh_atomics_check(const struct gpsh_peer_blob *blob)
 {
-    if (blob->amo_agent == (int32_t)gpsh_settings()->amo_agent)
+    if (blob->amo_agent == gpsh_settings()->amo_agent)
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                      "PE %d has GPUSHMEM_AMO_AGENT=%s, this PE %s: one agent executes all atomics "

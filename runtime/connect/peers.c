@@ -83,7 +83,7 @@ static int publish(struct wiring *w, int my_status)
         .teams = (int32_t)gpsh_settings()->teams,
         .team_memory = gpsh_settings()->team_memory,
         .heap_fits = gpsh_regions_heap_fits(),
-        .page_bytes = gpsh_regions_page_bytes(gpsh_regions_host()),
+        .page_bytes = (uint32_t)gpsh_regions_page_bytes(gpsh_regions_host()),
     };
     for (int r = 0; r < GPSH_REGIONS; r++) {
         blob.region_bytes[r] = gpsh_regions_get(r).bytes;

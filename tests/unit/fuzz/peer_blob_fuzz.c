@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 size_t fuzz_sample(int index, uint8_t *data, size_t room)
 {
     struct gpsh_peer_blob blob = {
-        .pe = 3, .region_bytes = {1 << 20, 4096}, .hostname = "node", .sections = index};
+        .pe = 3, .region_bytes = {1 << 20, 4096}, .hostname = "node", .sections = (uint8_t)index};
     void *packed;
     size_t bytes;
     if (index > 3)
