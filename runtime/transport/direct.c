@@ -86,7 +86,7 @@ static void direct_amo(const struct gpsh_op *op, char *word)
     }
 }
 
-int gpsh_direct_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
+void gpsh_direct_do(const struct gpsh_op *op, char *base)
 {
     switch (op->kind) {
     case GPSH_OP_PUT: gpsh_direct_copy(base + op->remote, op->local, op->bytes); break;
@@ -97,10 +97,16 @@ int gpsh_direct_post(struct gpsh_channel *channel, const struct gpsh_op *op, cha
         gpsh_direct_signal((uint64_t *)(base + op->signal), op->flags & GPSH_OP_SIGNAL_ADD,
                            op->operand);
         break;
-    default:
+    default: break;
+    }
+}
+
+int gpsh_direct_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base)
+{
+    if (op->kind > GPSH_OP_PUT_SIGNAL)
         return gpsh_fail(GPUSHMEM_ERR_INVALID, "%s: operation kind %d does not exist",
                          channel->ops->name, op->kind);
-    }
+    gpsh_direct_do(op, base);
     gpsh_count_add(&channel->flows[op->pe].posted, 1);
     gpsh_count_add(&channel->flows[op->pe].completed, 1);
     if (op->completion)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queue operations on host memory: the processor does each at once, so a mark is reached when
-// it is made.
+// Operations by in-order queues; and such queues of host memory: the processor does each operation
+// at once, so a mark is reached when it is made.
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -76,3 +76,26 @@ const struct gpsh_queue_ops gpsh_host_queue_ops = {
     .mark = host_mark,
     .check = host_check,
 };
+
+int gpsh_queue_do(const struct gpsh_queue_ops *ops, struct gpsh_queue *queue,
+                  const struct gpsh_op *op, char *base, unsigned slot)
+{
+    int status = GPSH_POST_CAPTURED;
+    if (op->kind == GPSH_OP_AMO) {
+        int atomic = ops->amo(queue, base + op->remote, op, slot);
+        return atomic < 0 ? atomic : status;
+    }
+    if (op->bytes)
+        status = op->kind == GPSH_OP_GET ? ops->get(queue, op->local, base + op->remote, op->bytes)
+                                         : ops->put(queue, base + op->remote, op->local, op->bytes,
+                                                    op->flags & GPSH_OP_CAPTURE);
+    if (status < 0 || op->kind != GPSH_OP_PUT_SIGNAL)
+        return status;
+    struct gpsh_op signal = *op;
+    signal.kind = GPSH_OP_AMO;
+    signal.amo = op->flags & GPSH_OP_SIGNAL_ADD ? GPSH_AMO_ADD : GPSH_AMO_SET;
+    signal.width = 8;
+    signal.result = NULL;
+    int atomic = ops->amo(queue, base + op->signal, &signal, slot);
+    return atomic < 0 ? atomic : status;
+}

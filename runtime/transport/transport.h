@@ -81,6 +81,9 @@ struct gpsh_queue_ops {
     void (*unpin)(void *memory);
 };
 extern const struct gpsh_queue_ops gpsh_host_queue_ops; // the same on host memory, by the processor
+// An operation on the memory at `base` by a queue, whose result `slot` is its. As put and get.
+int gpsh_queue_do(const struct gpsh_queue_ops *ops, struct gpsh_queue *queue,
+                  const struct gpsh_op *op, char *base, unsigned slot);
 
 // Words that kernels may have under way to be fetched, of all queues, and a line for those that
 // nobody wants.

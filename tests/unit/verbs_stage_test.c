@@ -175,20 +175,24 @@ Test(verbs_stage, area__many_boxes__chunks_shrink_to_the_setting)
 
 // Requests that no sender would write, straight into a mailbox.
 static const struct stage_request bad_requests[] = {
-    {.number = 2, .kind = GPSH_OP_PUT},
-    {.number = 1, .kind = 9},
-    {.number = 1, .kind = GPSH_OP_PUT, .bytes = 1 << 20},
-    {.number = 1, .kind = GPSH_OP_GET, .bytes = 8, .remote = PAIR_HEAP - 7},
-    {.number = 1, .kind = GPSH_OP_PUT, .bytes = 8, .remote = UINT64_MAX - 3},
-    {.number = 1, .kind = GPSH_OP_PUT_SIGNAL, .signal = 4},
-    {.number = 1, .kind = GPSH_OP_PUT_SIGNAL, .signal = PAIR_HEAP},
-    {.number = 1, .kind = GPSH_OP_AMO, .width = 3},
-    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .amo = 8},
-    {.number = 1, .kind = GPSH_OP_AMO, .width = 4, .remote = 2},
-    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .remote = PAIR_HEAP},
-    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .region = GPSH_REGIONS},
-    {.number = 1, .kind = GPSH_OP_AMO, .width = 8, .region = GPSH_CONTROL, .remote = 1 << 30},
-    {.number = 1, .kind = GPSH_OP_PUT, .bytes = 8, .region = GPSH_CONTROL},
+    {.number = 2, .op.kind = GPSH_OP_PUT},
+    {.number = 1, .op.kind = 9},
+    {.number = 1, .op.kind = GPSH_OP_PUT, .op.bytes = 1 << 20},
+    {.number = 1, .op.kind = GPSH_OP_GET, .op.bytes = 8, .op.remote = PAIR_HEAP - 7},
+    {.number = 1, .op.kind = GPSH_OP_PUT, .op.bytes = 8, .op.remote = UINT64_MAX - 3},
+    {.number = 1, .op.kind = GPSH_OP_PUT_SIGNAL, .op.signal = 4},
+    {.number = 1, .op.kind = GPSH_OP_PUT_SIGNAL, .op.signal = PAIR_HEAP},
+    {.number = 1, .op.kind = GPSH_OP_AMO, .op.width = 3},
+    {.number = 1, .op.kind = GPSH_OP_AMO, .op.width = 8, .op.amo = 8},
+    {.number = 1, .op.kind = GPSH_OP_AMO, .op.width = 4, .op.remote = 2},
+    {.number = 1, .op.kind = GPSH_OP_AMO, .op.width = 8, .op.remote = PAIR_HEAP},
+    {.number = 1, .op.kind = GPSH_OP_AMO, .op.width = 8, .op.region = GPSH_REGIONS},
+    {.number = 1,
+     .op.kind = GPSH_OP_AMO,
+     .op.width = 8,
+     .op.region = GPSH_CONTROL,
+     .op.remote = 1 << 30},
+    {.number = 1, .op.kind = GPSH_OP_PUT, .op.bytes = 8, .op.region = GPSH_CONTROL},
 };
 
 // A PE of very many PEs and channels has one slot in each mailbox, whatever that takes.
@@ -276,9 +280,9 @@ Test(verbs_stage, put_signal__several_chunks__the_signal_goes_with_the_last)
             fake.journal[i].sge.length < sizeof *request)
             continue;
         requests++;
-        signals += request->kind == GPSH_OP_PUT_SIGNAL;
-        cr_assert_eq(request->kind == GPSH_OP_PUT_SIGNAL,
-                     request->remote + request->bytes == sizeof source);
+        signals += request->op.kind == GPSH_OP_PUT_SIGNAL;
+        cr_assert_eq(request->op.kind == GPSH_OP_PUT_SIGNAL,
+                     request->op.remote + request->op.bytes == sizeof source);
     }
     cr_assert(requests > 2 && signals == 1, "%d requests, %d signals", requests, signals);
     settle_until(1);

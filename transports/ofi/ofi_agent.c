@@ -107,7 +107,7 @@ static char *add_item(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe
         return NULL;
     struct ofi_parcel *parcel = inbox->reply->parcel;
     struct ofi_item *item = (struct ofi_item *)(void *)((char *)(parcel + 1) + parcel->bytes);
-    *item = (struct ofi_item){record->slot, bytes, record->at};
+    *item = (struct ofi_item){record->op.slot, bytes, record->at};
     parcel->bytes += more;
     return (char *)(item + 1);
 }
@@ -120,17 +120,26 @@ static void refuse(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, u
 }
 
 // ------------------------------------------------------------------------------------------
-// by the processor
+// operations
 
-static bool amo_now(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, uint32_t channel,
-                    const struct ofi_record *record, char *word)
+static bool fetches(const struct ofi_record *record)
 {
-    uint64_t old = record->width == 8
-                       ? gpsh_direct_amo64((uint64_t *)(void *)word, record->amo, record->operand,
-                                           record->compare)
-                       : gpsh_direct_amo32((uint32_t *)(void *)word, record->amo,
-                                           (uint32_t)record->operand, (uint32_t)record->compare);
-    if (!(record->flags & OFI_RECORD_FETCH))
+    return record->op.kind == GPSH_OP_AMO && record->op.fetch;
+}
+
+// By the processor. False without memory for the answer.
+static bool do_now(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, uint32_t channel,
+                   const struct ofi_record *record)
+{
+    uint64_t old = 0;
+    void *local = (void *)(uintptr_t)(record + 1);
+    if (record->op.kind == GPSH_OP_GET)
+        local = add_item(ofi, inbox, pe, channel, record, record->op.bytes);
+    if (!local)
+        return false;
+    const struct gpsh_op op = gpsh_request_op(&record->op, local, &old);
+    gpsh_direct_do(&op, ofi->env.regions[record->op.region].base);
+    if (!fetches(record))
         return true;
     char *to = add_item(ofi, inbox, pe, channel, record, sizeof old);
     if (to)
@@ -138,80 +147,27 @@ static bool amo_now(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, 
     return to;
 }
 
-// False without memory for the answer.
-static bool do_now(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, uint32_t channel,
-                   const struct ofi_record *record)
-{
-    char *base = ofi->env.regions[record->region].base, *at = base + record->remote;
-    switch (record->kind) {
-    case GPSH_OP_AMO: return amo_now(ofi, inbox, pe, channel, record, at);
-    case GPSH_OP_GET: {
-        char *to = add_item(ofi, inbox, pe, channel, record, record->bytes);
-        if (to)
-            gpsh_direct_copy(to, at, record->bytes);
-        return to;
-    }
-    default: gpsh_direct_copy(at, record + 1, record->bytes);
-    }
-    if (record->kind == GPSH_OP_PUT_SIGNAL)
-        gpsh_direct_signal((uint64_t *)(void *)(base + record->signal),
-                           record->flags & GPSH_OP_SIGNAL_ADD, record->operand);
-    return true;
-}
-
-// ------------------------------------------------------------------------------------------
-// by the GPU's queue
-
-static int signal_queue(struct ofi_agent *agent, const struct ofi_record *record, char *base)
-{
-    struct gpsh_op op = {.kind = GPSH_OP_AMO,
-                         .amo = record->flags & GPSH_OP_SIGNAL_ADD ? GPSH_AMO_ADD : GPSH_AMO_SET,
-                         .width = 8,
-                         .operand = record->operand};
-    return agent->ops->amo(agent->queue, base + record->signal, &op, 0);
-}
-
-static int amo_queue(struct ofi_agent *agent, const struct ofi_record *record, char *at)
-{
-    unsigned result = (unsigned)(agent->begun % TASKS);
-    struct gpsh_op op = {.kind = GPSH_OP_AMO,
-                         .amo = record->amo,
-                         .width = record->width,
-                         .operand = record->operand,
-                         .compare = record->compare,
-                         .result = record->flags & OFI_RECORD_FETCH ? &agent->queue->results[result]
-                                                                    : NULL};
-    return agent->ops->amo(agent->queue, at, &op, result);
-}
-
-static int get_queue(struct gpsh_ofi *ofi, struct task *task, char *at)
-{
-    task->reply = gpsh_ofi_message(ofi, (int)task->pe, OFI_REPLY, (int)task->channel);
-    if (!task->reply)
-        return gpsh_last_error_code();
-    struct ofi_item *item = (struct ofi_item *)(void *)(task->reply->parcel + 1);
-    *item = (struct ofi_item){task->record->slot, task->record->bytes, task->record->at};
-    task->reply->parcel->bytes = (uint32_t)sizeof *item + ofi_padded(task->record->bytes);
-    return ofi->agent->ops->get(ofi->agent->queue, item + 1, at, task->record->bytes);
-}
-
+// By the GPU's queue, unless it is on memory of the host: that comes after what is in the queue.
 static int begin(struct gpsh_ofi *ofi, struct task *task)
 {
     struct ofi_agent *agent = ofi->agent;
     const struct ofi_record *record = task->record;
-    char *base = ofi->env.regions[record->region].base, *at = base + record->remote;
-    int status = 0;
-    task->processor = record->region != GPSH_HEAP;
+    unsigned result = (unsigned)(agent->begun % TASKS);
+    void *local = (void *)(uintptr_t)(record + 1);
+    task->processor = record->op.region != GPSH_HEAP;
     if (task->processor)
         return 0;
-    if (record->kind == GPSH_OP_AMO)
-        return amo_queue(agent, record, at);
-    if (record->kind == GPSH_OP_GET)
-        return get_queue(ofi, task, at);
-    if (record->bytes)
-        status = agent->ops->put(agent->queue, at, record + 1, record->bytes, false);
-    return status >= 0 && record->kind == GPSH_OP_PUT_SIGNAL ? signal_queue(agent, record, base)
-                                                             : status;
+    if (record->op.kind == GPSH_OP_GET) {
+        task->reply = gpsh_ofi_message(ofi, (int)task->pe, OFI_REPLY, (int)task->channel);
+        if (!task->reply)
+            return gpsh_last_error_code();
+        struct ofi_item *item = (struct ofi_item *)(void *)(task->reply->parcel + 1);
+        *item = (struct ofi_item){record->op.slot, record->op.bytes, record->at};
+        task->reply->parcel->bytes = (uint32_t)sizeof *item + ofi_padded(record->op.bytes);
+        local = item + 1;
+    }
+    const struct gpsh_op op = gpsh_request_op(&record->op, local, &agent->queue->results[result]);
+    return gpsh_queue_do(agent->ops, agent->queue, &op, ofi->env.regions[GPSH_HEAP].base, result);
 }
 
 static enum ofi_refusal enqueue(struct gpsh_ofi *ofi, struct ofi_message *message,
@@ -245,8 +201,7 @@ static void finish(struct gpsh_ofi *ofi, struct task *task, uint64_t number)
     inbox->done++;
     if (task->reply) {
         reply_send(ofi, inbox, task->reply);
-    } else if (!task->processor && task->record->kind == GPSH_OP_AMO &&
-               task->record->flags & OFI_RECORD_FETCH) {
+    } else if (!task->processor && fetches(task->record)) {
         char *to = add_item(ofi, inbox, task->pe, task->channel, task->record, 8);
         if (to)
             memcpy(to, &ofi->agent->queue->results[number % TASKS], 8);
@@ -296,31 +251,16 @@ static void drive_queue(struct gpsh_ofi *ofi)
 // requests
 
 // Everything in a record comes from another process.
-static bool is_valid(const struct gpsh_ofi *ofi, const struct ofi_record *record)
+static bool is_valid(const struct gpsh_ofi *ofi, const struct gpsh_request *op)
 {
-    if (record->region >= GPSH_REGIONS)
-        return false;
-    switch (record->kind) {
-    case GPSH_OP_PUT: return gpsh_ofi_in_region(ofi, record->region, record->remote, record->bytes);
-    case GPSH_OP_GET:
-        return record->bytes <= OFI_ANSWER &&
-               gpsh_ofi_in_region(ofi, record->region, record->remote, record->bytes);
-    case GPSH_OP_PUT_SIGNAL:
-        return gpsh_ofi_in_region(ofi, record->region, record->remote, record->bytes) &&
-               record->signal % 8 == 0 &&
-               gpsh_ofi_in_region(ofi, record->region, record->signal, 8);
-    case GPSH_OP_AMO:
-        return (record->width == 4 || record->width == 8) && record->amo <= GPSH_AMO_XOR &&
-               record->remote % record->width == 0 &&
-               gpsh_ofi_in_region(ofi, record->region, record->remote, record->width);
-    default: return false;
-    }
+    return op->region < GPSH_REGIONS && (op->kind != GPSH_OP_GET || op->bytes <= OFI_ANSWER) &&
+           gpsh_request_is_valid(op, gpsh_ofi_region_bytes(ofi, op->region));
 }
 
 static uint32_t payload_of(const struct ofi_record *record)
 {
-    bool put = record->kind == GPSH_OP_PUT || record->kind == GPSH_OP_PUT_SIGNAL;
-    return put ? record->bytes : 0;
+    bool put = record->op.kind == GPSH_OP_PUT || record->op.kind == GPSH_OP_PUT_SIGNAL;
+    return put ? record->op.bytes : 0;
 }
 
 // The next record, or NULL at the end, or where the parcel ends too early.
@@ -356,7 +296,7 @@ static void take_request(struct gpsh_ofi *ofi, struct ofi_message *message, stru
     inbox->seen = parcel->number;
     while (at < end && !inbox->refused) {
         const struct ofi_record *record = next_record(&at, end);
-        enum ofi_refusal why = record && is_valid(ofi, record)
+        enum ofi_refusal why = record && is_valid(ofi, &record->op)
                                    ? carry_out(ofi, message, inbox, record)
                                    : OFI_REFUSED_RANGE;
         if (why)

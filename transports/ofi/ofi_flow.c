@@ -136,16 +136,16 @@ static struct ofi_record *add_record(struct ofi_flow *flow, const struct ofi_slo
     struct ofi_parcel *parcel = flow->open->parcel;
     struct ofi_record *record = (struct ofi_record *)(void *)((char *)(parcel + 1) + parcel->bytes);
     parcel->bytes += more;
-    *record = (struct ofi_record){.remote = slot->remote + slot->offset,
-                                  .signal = slot->signal,
-                                  .operand = slot->operand,
-                                  .compare = slot->compare,
-                                  .slot = (uint32_t)(slot - flow->slots),
-                                  .kind = slot->kind,
-                                  .amo = slot->amo,
-                                  .width = slot->width,
-                                  .flags = slot->flags & GPSH_OP_SIGNAL_ADD,
-                                  .region = slot->region};
+    *record = (struct ofi_record){.op = {.remote = slot->remote + slot->offset,
+                                         .signal = slot->signal,
+                                         .operand = slot->operand,
+                                         .compare = slot->compare,
+                                         .slot = (uint32_t)(slot - flow->slots),
+                                         .kind = slot->kind,
+                                         .amo = slot->amo,
+                                         .width = slot->width,
+                                         .flags = slot->flags & GPSH_OP_SIGNAL_ADD,
+                                         .region = slot->region}};
     flow->records++;
     return record;
 }
@@ -155,7 +155,7 @@ static bool write_amo(struct ofi_flow *flow, struct ofi_slot *slot)
     struct ofi_record *record = add_record(flow, slot, 0);
     if (!record)
         return false;
-    record->flags = slot->result || slot->amo == GPSH_AMO_FETCH ? OFI_RECORD_FETCH : 0;
+    record->op.fetch = slot->result || slot->amo == GPSH_AMO_FETCH;
     slot->record = flow->records;
     return true;
 }
@@ -168,7 +168,7 @@ static bool write_get(struct ofi_flow *flow, struct ofi_slot *slot)
             flow->records - answered(flow) < GETS ? add_record(flow, slot, 0) : NULL;
         if (!record)
             return false;
-        record->bytes = (uint32_t)bytes;
+        record->op.bytes = (uint32_t)bytes;
         record->at = slot->offset;
         slot->offset += bytes;
         slot->record = flow->records;
@@ -186,8 +186,8 @@ static bool write_put(struct ofi_flow *flow, struct ofi_slot *slot)
         struct ofi_record *record = add_record(flow, slot, bytes);
         if (!record)
             return false;
-        record->bytes = (uint32_t)bytes;
-        record->kind = signal && bytes == rest ? GPSH_OP_PUT_SIGNAL : GPSH_OP_PUT;
+        record->op.bytes = (uint32_t)bytes;
+        record->op.kind = signal && bytes == rest ? GPSH_OP_PUT_SIGNAL : GPSH_OP_PUT;
         if (bytes)
             gpsh_ofi_copy(ofi, slot->flags, record + 1, slot->local + slot->offset, bytes);
         slot->offset += bytes;
@@ -305,7 +305,7 @@ static bool issue_tail(struct ofi_flow *flow, struct ofi_slot *slot)
     struct ofi_record *record = add_record(flow, slot, 0);
     if (!record)
         return false;
-    record->remote = slot->remote;
+    record->op.remote = slot->remote;
     slot->record = flow->records;
     return true;
 }

@@ -176,12 +176,11 @@ int gpsh_ofi_key_import(struct gpsh_ofi *ofi, const struct ofi_blob_key *from, s
     return error ? gpsh_ofi_error(ofi, "fi_mr_map_raw", error) : 0;
 }
 
-bool gpsh_ofi_in_region(const struct gpsh_ofi *ofi, int region, uint64_t offset, uint64_t bytes)
+uint64_t gpsh_ofi_region_bytes(const struct gpsh_ofi *ofi, int region)
 {
-    uint64_t all = ofi->env.regions[region].bytes;
-    if (region == GPSH_HEAP)
-        all = ofi->piece_ends[atomic_load_explicit(&ofi->n_pieces, memory_order_acquire) - 1];
-    return offset <= all && bytes <= all - offset;
+    return region == GPSH_HEAP
+               ? ofi->piece_ends[atomic_load_explicit(&ofi->n_pieces, memory_order_acquire) - 1]
+               : ofi->env.regions[region].bytes;
 }
 
 bool gpsh_ofi_remote(const struct gpsh_ofi *ofi, const struct ofi_peer *peer, int region,

@@ -25,8 +25,8 @@ struct ofi_remote {
 };
 bool gpsh_ofi_remote(const struct gpsh_ofi *ofi, const struct ofi_peer *peer, int region,
                      uint64_t offset, struct ofi_remote *out);
-// Whether that range is in the region as far as is known here.
-bool gpsh_ofi_in_region(const struct gpsh_ofi *ofi, int region, uint64_t offset, uint64_t bytes);
+// As far as it is known here.
+uint64_t gpsh_ofi_region_bytes(const struct gpsh_ofi *ofi, int region);
 
 // How the lanes name local memory to the provider: false if it has to go through a block.
 bool gpsh_ofi_descriptor(struct gpsh_ofi *ofi, const char *local, uint64_t bytes, void **out);

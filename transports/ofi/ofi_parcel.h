@@ -13,10 +13,9 @@
 
 #include <stdint.h>
 
-enum {
-    OFI_PARCEL_BYTES = 16384, // largest, with its header
-    OFI_RECORD_FETCH = 1 << 7 // flag of a record beside those of enum gpsh_op_flag
-};
+#include "transport/request.h"
+
+enum { OFI_PARCEL_BYTES = 16384 }; // largest, with its header
 
 enum ofi_parcel_kind { OFI_REQUEST = 1, OFI_REPLY, OFI_PING };
 
@@ -47,13 +46,8 @@ _Static_assert(sizeof(struct ofi_parcel) == 48, "the same on both ends");
 
 // Of a request. Behind it its payload, padded to 8 bytes.
 struct ofi_record {
-    uint64_t remote, signal; // offsets in the region
-    uint64_t operand, compare;
-    uint32_t bytes; // of payload (put), or wanted (get)
-    uint32_t slot;  // of the operation at the sender, for the answer
-    uint64_t at;    // get: where the bytes belong in the operation
-    uint8_t kind, amo, width, flags, region;
-    uint8_t reserved[3];
+    struct gpsh_request op;
+    uint64_t at; // get: where the bytes belong in the operation
 };
 _Static_assert(sizeof(struct ofi_record) == 56, "the same on both ends");
 

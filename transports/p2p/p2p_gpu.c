@@ -60,30 +60,6 @@ void gpsh_p2p_gpu_close(struct gpsh_channel *channel)
     free(self);
 }
 
-// The signal of a PUT_SIGNAL, or the atomic itself.
-static int post_atomic(struct gpu_channel *self, const struct gpsh_op *op, char *base)
-{
-    unsigned slot = (unsigned)(self->posted % ENTRIES);
-    if (op->kind == GPSH_OP_AMO)
-        return self->ops->amo(self->queue, base + op->remote, op, slot);
-    struct gpsh_op signal = *op;
-    signal.kind = GPSH_OP_AMO;
-    signal.amo = op->flags & GPSH_OP_SIGNAL_ADD ? GPSH_AMO_ADD : GPSH_AMO_SET;
-    signal.width = 8;
-    signal.result = NULL;
-    return self->ops->amo(self->queue, base + op->signal, &signal, slot);
-}
-
-static int post_copy(struct gpu_channel *self, const struct gpsh_op *op, char *base)
-{
-    if (!op->bytes)
-        return GPSH_POST_CAPTURED;
-    if (op->kind == GPSH_OP_GET)
-        return self->ops->get(self->queue, op->local, base + op->remote, op->bytes);
-    return self->ops->put(self->queue, base + op->remote, op->local, op->bytes,
-                          op->flags & GPSH_OP_CAPTURE);
-}
-
 static int fail(struct gpu_channel *self, int32_t pe, int status)
 {
     self->channel.flows[pe].error = status;
@@ -129,13 +105,8 @@ int gpsh_p2p_gpu_post(struct gpsh_channel *channel, const struct gpsh_op *op, ch
         return self->posted == self->completed ? post_beside(self, op, base) : GPSH_POST_AGAIN;
     if (self->posted - self->completed == ENTRIES)
         return GPSH_POST_AGAIN;
-    int status = GPSH_POST_CAPTURED;
-    if (op->kind != GPSH_OP_AMO)
-        status = post_copy(self, op, base);
-    if (status >= 0 && (op->kind == GPSH_OP_AMO || op->kind == GPSH_OP_PUT_SIGNAL)) {
-        int atomic = post_atomic(self, op, base);
-        status = atomic < 0 ? atomic : status;
-    }
+    int status =
+        gpsh_queue_do(self->ops, self->queue, op, base, (unsigned)(self->posted % ENTRIES));
     if (status < 0)
         return fail(self, op->pe, status);
     self->entries[self->posted % ENTRIES] =

@@ -68,76 +68,29 @@ static void refuse(struct verbs_agent *agent, uint32_t box, uint64_t reason)
     answer(agent, box);
 }
 
-static bool is_inside(const struct verbs_agent *agent, const struct stage_request *request,
-                      uint64_t offset, uint64_t bytes)
+static char *base_of(const struct verbs_agent *agent, const struct stage_request *request)
 {
-    uint64_t all = request->region == GPSH_HEAP
-                       ? __atomic_load_n(&agent->heap_bytes, __ATOMIC_RELAXED)
-                       : agent->verbs->env.regions[request->region].bytes;
-    return offset <= all && bytes <= all - offset;
+    return agent->verbs->env.regions[request->op.region].base;
 }
 
-static char *address_of(const struct verbs_agent *agent, const struct stage_request *request,
-                        uint64_t offset)
-{
-    return agent->verbs->env.regions[request->region].base + offset;
-}
-
-// Everything in a request comes from another process.
 static bool is_valid(const struct verbs_agent *agent, const struct stage_request *request,
                      uint64_t number)
 {
-    if (request->number != number || request->bytes > agent->slot_bytes - STAGE_HEADER ||
-        request->region >= GPSH_REGIONS ||
-        (request->region != GPSH_HEAP && request->kind != GPSH_OP_AMO))
+    const struct gpsh_request *op = &request->op;
+    if (request->number != number || op->bytes > agent->slot_bytes - STAGE_HEADER ||
+        op->region >= GPSH_REGIONS || (op->region != GPSH_HEAP && op->kind != GPSH_OP_AMO))
         return false;
-    switch (request->kind) {
-    case GPSH_OP_PUT:
-    case GPSH_OP_GET: return is_inside(agent, request, request->remote, request->bytes);
-    case GPSH_OP_PUT_SIGNAL:
-        return is_inside(agent, request, request->remote, request->bytes) &&
-               request->signal % 8 == 0 && is_inside(agent, request, request->signal, 8);
-    case GPSH_OP_AMO:
-        return (request->width == 4 || request->width == 8) && request->amo <= GPSH_AMO_XOR &&
-               request->remote % request->width == 0 &&
-               is_inside(agent, request, request->remote, request->width);
-    default: return false;
-    }
-}
-
-static int do_amo(struct verbs_agent *agent, const struct stage_request *request)
-{
-    unsigned result = (unsigned)(agent->begun % TASKS);
-    struct gpsh_op op = {.kind = GPSH_OP_AMO,
-                         .amo = request->amo,
-                         .width = request->width,
-                         .operand = request->operand,
-                         .compare = request->compare,
-                         .result =
-                             request->flags & STAGE_FETCH ? &agent->queue->results[result] : NULL};
-    return agent->ops->amo(agent->queue, address_of(agent, request, request->remote), &op, result);
-}
-
-static int do_signal(struct verbs_agent *agent, const struct stage_request *request)
-{
-    struct gpsh_op op = {.kind = GPSH_OP_AMO,
-                         .amo = request->flags & GPSH_OP_SIGNAL_ADD ? GPSH_AMO_ADD : GPSH_AMO_SET,
-                         .width = 8,
-                         .operand = request->operand};
-    return agent->ops->amo(agent->queue, address_of(agent, request, request->signal), &op, 0);
+    return gpsh_request_is_valid(op, op->region == GPSH_HEAP
+                                         ? __atomic_load_n(&agent->heap_bytes, __ATOMIC_RELAXED)
+                                         : agent->verbs->env.regions[op->region].bytes);
 }
 
 static int execute(struct verbs_agent *agent, const struct stage_request *request, char *payload)
 {
-    char *at = address_of(agent, request, request->remote);
-    int status = 0;
-    if (request->kind == GPSH_OP_AMO)
-        return do_amo(agent, request);
-    if (request->kind == GPSH_OP_GET)
-        return agent->ops->get(agent->queue, payload, at, request->bytes);
-    if (request->bytes)
-        status = agent->ops->put(agent->queue, at, payload, request->bytes, false);
-    return status >= 0 && request->kind == GPSH_OP_PUT_SIGNAL ? do_signal(agent, request) : status;
+    unsigned result = (unsigned)(agent->begun % TASKS);
+    const struct gpsh_op op =
+        gpsh_request_op(&request->op, payload, &agent->queue->results[result]);
+    return gpsh_queue_do(agent->ops, agent->queue, &op, base_of(agent, request), result);
 }
 
 // An atomic on memory of the host where the heap is a GPU's: the processor's, at once. False: not
@@ -146,14 +99,11 @@ static bool by_processor(struct verbs_agent *agent, uint32_t box,
                          const struct stage_request *request, char *payload)
 {
     struct mailbox *mailbox = &agent->boxes[box];
+    uint64_t old = 0;
     if (mailbox->done != mailbox->taken)
         return false;
-    char *at = address_of(agent, request, request->remote);
-    uint64_t old = request->width == 8
-                       ? gpsh_direct_amo64((uint64_t *)(void *)at, request->amo, request->operand,
-                                           request->compare)
-                       : gpsh_direct_amo32((uint32_t *)(void *)at, request->amo,
-                                           (uint32_t)request->operand, (uint32_t)request->compare);
+    const struct gpsh_op op = gpsh_request_op(&request->op, payload, &old);
+    gpsh_direct_do(&op, base_of(agent, request));
     memcpy(payload, &old, sizeof old);
     mailbox->taken++;
     mailbox->done++;
@@ -173,7 +123,7 @@ static bool take(struct verbs_agent *agent, uint32_t box)
         refuse(agent, box, STAGE_REFUSED_RANGE);
         return false;
     }
-    if (request.region != GPSH_HEAP && agent->ops != &gpsh_host_queue_ops)
+    if (request.op.region != GPSH_HEAP && agent->ops != &gpsh_host_queue_ops)
         return by_processor(agent, box, &request, at + STAGE_HEADER);
     if (execute(agent, &request, at + STAGE_HEADER) < 0) {
         GPSH_LOG(ERROR, "verbs", "a staged operation of PE %d failed: %s",
@@ -184,7 +134,7 @@ static bool take(struct verbs_agent *agent, uint32_t box)
     agent->tasks[agent->begun % TASKS] =
         (struct task){.box = box,
                       .payload = at + STAGE_HEADER,
-                      .fetch = request.kind == GPSH_OP_AMO && request.flags & STAGE_FETCH};
+                      .fetch = request.op.kind == GPSH_OP_AMO && request.op.fetch};
     agent->begun++;
     mailbox->taken++;
     return true;

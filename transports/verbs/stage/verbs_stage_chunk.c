@@ -51,20 +51,19 @@ static void fill_header(const struct verbs_stage_pipe *pipe, const struct stage_
                         const struct gpsh_op *op)
 {
     struct stage_request request = {.number = chunk->mail,
-                                    .region = op->region,
-                                    .remote = op->remote + chunk->offset,
-                                    .signal = op->signal,
-                                    .operand = op->operand,
-                                    .compare = op->compare,
-                                    .bytes = chunk->bytes,
-                                    .kind = op->kind,
-                                    .amo = op->amo,
-                                    .width = op->width,
-                                    .flags = op->flags & GPSH_OP_SIGNAL_ADD};
+                                    .op = {.region = op->region,
+                                           .remote = op->remote + chunk->offset,
+                                           .signal = op->signal,
+                                           .operand = op->operand,
+                                           .compare = op->compare,
+                                           .bytes = chunk->bytes,
+                                           .kind = op->kind,
+                                           .amo = op->amo,
+                                           .width = op->width,
+                                           .flags = op->flags & GPSH_OP_SIGNAL_ADD,
+                                           .fetch = op->kind == GPSH_OP_AMO && op->result}};
     if (op->kind == GPSH_OP_PUT_SIGNAL && !chunk->last)
-        request.kind = GPSH_OP_PUT;
-    if (op->kind == GPSH_OP_AMO && op->result)
-        request.flags |= STAGE_FETCH;
+        request.op.kind = GPSH_OP_PUT;
     memcpy(stage_block(pipe, chunk), &request, sizeof request);
 }
 

@@ -14,12 +14,11 @@
 #ifndef GPSH_VERBS_STAGING_H
 #define GPSH_VERBS_STAGING_H
 
+#include "transport/request.h"
 #include "transports/verbs/post/verbs_posting.h"
 
 enum {
     STAGE_HEADER = 64, // bytes before the payload in a slot
-    // flag of a request beside those of enum gpsh_op_flag: an atomic's previous value is wanted
-    STAGE_FETCH = 1 << 7,
 };
 
 // In the mailbox's word of answers, in place of a count: the mailbox carries out nothing any more,
@@ -27,15 +26,11 @@ enum {
 #define STAGE_REFUSED_RANGE (UINT64_C(1) << 63) // a request was outside the region, or none
 #define STAGE_REFUSED_QUEUE (UINT64_C(1) << 62) // its GPU failed
 
-// What a slot begins with. The PEs of a job run on machines of one byte order.
+// What a slot begins with: behind it the payload of a put, or the place for what is wanted.
 struct stage_request {
-    uint64_t number;         // in its mailbox, from 1
-    uint64_t remote, signal; // offsets in the region
-    uint64_t operand, compare;
-    uint32_t bytes; // of payload: it follows the header (put), or is wanted there (get)
-    uint8_t kind, amo, width, flags;
-    uint8_t region;
-    uint8_t reserved[15];
+    uint64_t number; // in its mailbox, from 1
+    struct gpsh_request op;
+    uint64_t zero;
 };
 _Static_assert(sizeof(struct stage_request) == STAGE_HEADER,
                "the header has a cache line to itself");
