@@ -247,6 +247,5 @@ int main(void)
     nvshmem_barrier_all();
     fail_in_kernel((int *)(words + 120), n + 50);
     check_errors_end(__FILE__, errors);
-    log_end();
     return nv_end("nvshmem_words");
 }
