@@ -14,7 +14,7 @@
 #
 # apart.sh --list LIST BIN GPU: the jobs of LIST (apart.list), one after another, over links to which nothing happens. BIN has the
 # programs, GPU the library that stands for the driver of GPUs.
-# Skips with 77 where namespaces may not be made.
+# Skips with 77 where namespaces may not be made. The job ends if this is killed.
 set -uo pipefail
 self=$(readlink -f "$0")
 root=${self%/tests/*}
@@ -85,6 +85,10 @@ all() {
     done
 }
 
+# What runs a job. PEs that look for an answer without a pause can keep this script from the link for many seconds on a machine
+# that has much to do: it comes first.
+in_back=(nice -n 10 setpriv --pdeathsig TERM)
+
 # job PES [gpu] [NAME=VALUE]... PROGRAM [ARGUMENT]...: what it says is shown if it fails, or if the library in the place of the
 # GPU's driver complains.
 job() {
@@ -97,7 +101,7 @@ job() {
     done
     local arguments=("${@:2}")
     arguments=("${arguments[@]/#@/$root/}")
-    said=$(nice -n 10 env "${settings[@]}" "$bin/gpushmem" run -n "$pes" --nodes 2 --timeout 60 \
+    said=$(exec "${in_back[@]}" env "${settings[@]}" "$bin/gpushmem" run -n "$pes" --nodes 2 --timeout 60 \
         "$self" --pe "$bin/$1" "${arguments[@]}" 2>&1)
     local status=$?
     if [ "$status" != 0 ] || [[ $said == *"fake cuda: "* ]]; then
@@ -138,9 +142,8 @@ plain | rough | narrow) ;;
 *) echo "apart.sh: no link '$link'" && exit 2 ;;
 esac
 
-# Each PE of the job is put into its namespace. PEs that look for an answer without a pause can keep this script
-# from the link for many seconds on a machine that has much to do: it comes first.
-nice -n 10 "${job[@]}" "$self" --pe "$@"
+# Each PE of the job is put into its namespace.
+"${in_back[@]}" "${job[@]}" "$self" --pe "$@"
 status=$?
 [ -z "$(jobs -p)" ] || kill "$(jobs -p)" 2>/dev/null
 if [ "$link" = narrow ]; then
