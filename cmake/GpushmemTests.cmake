@@ -43,14 +43,15 @@ function(gpushmem_add_test_targets)
 endfunction()
 
 # gpushmem_add_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
-#                   [PROPERTIES name value...])
-# What every test of the project is registered with. The first word of the command may be a target; the time limit, 120 s if
-# none is given, is against hangs only. Jobs of `gpushmem run` end themselves shortly before, saying what each PE waits for.
+#                   [PROPERTIES name value...] [UNDER program])
+# What every test of the project is registered with. The first word of the command may be a target; UNDER gets the command as its
+# arguments, whose first word is a path or a target then. The time limit, 120 s if none is given, is against hangs only. Jobs of
+# `gpushmem run` end themselves shortly before, saying what each PE waits for.
 # LABELS are for what tests/run.sh cannot tell by the room: asan, tsan, nocuda (run in that preset, too), guest (needs the
 # Soft-RoCE guest), dev (runs in no other preset, and not with --quick), long (runs with --long only). No test reads the settings
 # files of whoever runs it.
 function(gpushmem_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT;UNDER" "COMMAND;LABELS;ENVIRONMENT;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_COMMAND)
     message(FATAL_ERROR "gpushmem_add_test: wants NAME and COMMAND, does not know '${arg_UNPARSED_ARGUMENTS}' (${arg_NAME})")
   endif()
@@ -72,6 +73,13 @@ function(gpushmem_add_test)
     if(GPUSHMEM_SANITIZE)
       list(APPEND arg_ENVIRONMENT HWLOC_COMPONENTS=-pci)
     endif()
+  endif()
+  if(arg_UNDER)
+    list(POP_FRONT arg_COMMAND program)
+    if(NOT program MATCHES "[/<]")
+      set(program $<TARGET_FILE:${program}>)
+    endif()
+    list(PREPEND arg_COMMAND ${arg_UNDER} ${program})
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
   gpushmem_need_for_test("${room}" "${arg_LABELS}" ${arg_COMMAND} ${arg_ENVIRONMENT})
@@ -118,7 +126,7 @@ set(GPUSHMEM_FAKE_GPU_FAILS FAIL_REGULAR_EXPRESSION "fake cuda: ")
 #                           [ENVIRONMENT NAME=value...] [PROPERTIES name value...])
 # Runs the command with the software HCA in the place of libibverbs and with verbs as the only transport. With GPU
 # the heap is in fake GPU memory; with MLX5 kernels may take the devices' queues, whose misuse fails the test. Several may run
-# at once, of several builds too: each has devices of its own.
+# at once, of several builds too: each has devices of its own, in a folder that goes with it.
 string(MD5 GPUSHMEM_BUILD_ID "${PROJECT_BINARY_DIR}")
 string(SUBSTRING "${GPUSHMEM_BUILD_ID}" 0 8 GPUSHMEM_BUILD_ID)
 function(gpushmem_add_softhca_test)
@@ -141,7 +149,7 @@ function(gpushmem_add_softhca_test)
   endif()
   # A sanitizer's runtime wants to come first in the process; it may come second here, since this library needs none.
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
-    LABELS ${arg_LABELS} PROPERTIES ${arg_PROPERTIES}
+    LABELS ${arg_LABELS} PROPERTIES ${arg_PROPERTIES} UNDER ${PROJECT_SOURCE_DIR}/tests/network/softhca/swept.sh
     ENVIRONMENT LD_PRELOAD=${preload} GPUSHMEM_TRANSPORTS=verbs ASAN_OPTIONS=verify_asan_link_order=0
                 GPUSHMEM_SOFTHCA_DIR=/dev/shm/gpushmem-${GPUSHMEM_BUILD_ID}-${arg_NAME} GPUSHMEM_SOFTHCA_DEVICES=${arg_DEVICES}
                 ${arg_ENVIRONMENT})

@@ -1,8 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs a test whose PEs are killed: those leave device files, which go away with this, before and after.
-rm -rf "$GPUSHMEM_SOFTHCA_DIR"
-"$@"
+# swept.sh COMMAND...: a test on the software HCA. Processes that are killed leave device files, which go away with this, before
+# and after. The command ends if this is killed.
+sweep() {
+    [ ! -e "$GPUSHMEM_SOFTHCA_DIR" ] || rm -rf "$GPUSHMEM_SOFTHCA_DIR"
+}
+
+sweep
+setpriv --pdeathsig TERM "$@"
 status=$?
-rm -rf "$GPUSHMEM_SOFTHCA_DIR"
+sweep
 exit $status
