@@ -3,9 +3,6 @@
 #include "memory/local_memory.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,6 +11,7 @@
 #include "core/error.h"
 #include "gpu/gpu.h"
 #include "memory/heap.h"
+#include "transport/buffers.h"
 
 enum { REMEMBERED = 8, GOOD_FOR_NS = 1000000 };
 
@@ -21,81 +19,30 @@ struct range {
     uint64_t base, bytes;
 };
 
-static struct {
-    pthread_rwlock_t lock;
-    struct range *ranges;
-    size_t n, room;
-} registered = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+static struct gpsh_buffers registered = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
 // ---- Registered buffers ----
 
-static const struct range *find_overlap(uint64_t base, uint64_t bytes)
-{
-    for (size_t i = 0; i < registered.n; i++)
-        if (base < registered.ranges[i].base + registered.ranges[i].bytes &&
-            registered.ranges[i].base < base + bytes)
-            return &registered.ranges[i];
-    return NULL;
-}
-
-static int insert(uint64_t base, uint64_t bytes)
-{
-    const struct range *other = find_overlap(base, bytes);
-    if (other)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "gpushmem_buffer_register: %" PRIu64 " bytes at 0x%" PRIx64
-                         " overlap the %" PRIu64 " bytes at 0x%" PRIx64
-                         " that are registered already; unregister those before",
-                         bytes, base, other->bytes, other->base);
-    if (registered.n == registered.room) {
-        size_t room = registered.room ? 2 * registered.room : 16;
-        struct range *more = realloc(registered.ranges, room * sizeof *more);
-        if (!more)
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                             "no memory for the list of registered buffers");
-        registered.ranges = more;
-        registered.room = room;
-    }
-    registered.ranges[registered.n++] = (struct range){base, bytes};
-    return 0;
-}
-
 bool gpsh_local_overlaps(const void *base, size_t bytes)
 {
-    pthread_rwlock_rdlock(&registered.lock);
-    bool does = find_overlap((uintptr_t)base, bytes) != NULL;
-    pthread_rwlock_unlock(&registered.lock);
-    return does;
+    return gpsh_buffers_overlap(&registered, base, bytes);
 }
 
-int gpsh_local_register(const void *base, size_t bytes)
+int gpsh_local_register(void *base, size_t bytes)
 {
-    pthread_rwlock_wrlock(&registered.lock);
-    int status = insert((uintptr_t)base, bytes);
-    pthread_rwlock_unlock(&registered.lock);
-    return status;
+    return gpsh_buffers_add(&registered,
+                            &(struct gpsh_buffer){.region = {.base = base, .bytes = bytes}});
 }
 
 bool gpsh_local_unregister(const void *base)
 {
-    bool found = false;
-    pthread_rwlock_wrlock(&registered.lock);
-    for (size_t i = 0; i < registered.n && !found; i++)
-        if (registered.ranges[i].base == (uintptr_t)base) {
-            registered.ranges[i] = registered.ranges[--registered.n];
-            found = true;
-        }
-    pthread_rwlock_unlock(&registered.lock);
-    return found;
+    struct gpsh_buffer buffer;
+    return !gpsh_buffers_take(&registered, base, &buffer);
 }
 
 void gpsh_local_finalize(void)
 {
-    pthread_rwlock_wrlock(&registered.lock);
-    free(registered.ranges);
-    registered.ranges = NULL;
-    registered.n = registered.room = 0;
-    pthread_rwlock_unlock(&registered.lock);
+    gpsh_buffers_clear(&registered);
 }
 
 static bool holds(const struct range *range, uint64_t address, uint64_t bytes)
@@ -106,14 +53,13 @@ static bool holds(const struct range *range, uint64_t address, uint64_t bytes)
 
 static bool find_registered(uint64_t address, uint64_t bytes, struct range *found)
 {
-    bool is = false;
     pthread_rwlock_rdlock(&registered.lock);
-    for (size_t i = 0; i < registered.n && !is; i++) {
-        is = holds(&registered.ranges[i], address, bytes);
-        *found = registered.ranges[i];
-    }
+    const struct gpsh_buffer *buffer =
+        gpsh_buffers_find(&registered, (const void *)(uintptr_t)address, bytes);
+    if (buffer)
+        *found = (struct range){(uintptr_t)buffer->region.base, buffer->region.bytes};
     pthread_rwlock_unlock(&registered.lock);
-    return is;
+    return buffer;
 }
 
 // ---- What CUDA and the kernel say ----

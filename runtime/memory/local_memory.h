@@ -21,7 +21,7 @@ bool gpsh_local_exists(const void *base, size_t bytes);
 // Buffers of gpushmem_buffer_register. GPUSHMEM_ERR_INVALID: overlaps another one;
 // GPUSHMEM_ERR_NO_MEMORY. Unregister: false if none begins at `base`.
 bool gpsh_local_overlaps(const void *base, size_t bytes); // one of them
-int gpsh_local_register(const void *base, size_t bytes);
+int gpsh_local_register(void *base, size_t bytes);
 bool gpsh_local_unregister(const void *base);
 void gpsh_local_finalize(void);
 

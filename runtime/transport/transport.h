@@ -48,6 +48,13 @@ struct gpsh_region {
     int dmabuf_fd, dmabuf_pcie_fd;
 };
 
+static inline bool gpsh_region_holds(const struct gpsh_region *region, const char *address,
+                                     uint64_t bytes)
+{
+    return address >= region->base && bytes <= region->bytes &&
+           (size_t)(address - region->base) <= region->bytes - bytes;
+}
+
 // Copies that may touch GPU memory; the runtime fills it in (memcpy, or CUDA where the heap is on a
 // GPU).
 typedef int (*gpsh_copy_fn)(void *to, const void *from, size_t bytes);

@@ -71,7 +71,7 @@ static void ofi_close(struct gpsh_transport *self)
     gpsh_ofi_peers_close(ofi);
     gpsh_ofi_fabric_close(ofi);
     pthread_mutex_destroy(&ofi->book.lock);
-    pthread_rwlock_destroy(&ofi->buffers_lock);
+    pthread_rwlock_destroy(&ofi->buffers.lock);
     pthread_mutex_destroy(&ofi->wire.lock);
     free(ofi->channels);
     free(ofi);
@@ -172,7 +172,7 @@ static int ofi_open(const struct gpsh_transport_env *env, struct gpsh_transport 
     ofi->base.ops = &gpsh_ofi_ops;
     ofi->env = *env;
     ofi->wake = -1;
-    pthread_rwlock_init(&ofi->buffers_lock, NULL);
+    pthread_rwlock_init(&ofi->buffers.lock, NULL);
     pthread_mutex_init(&ofi->wire.lock, NULL);
     pthread_mutex_init(&ofi->book.lock, NULL);
     int status = fill(ofi);

@@ -116,6 +116,12 @@ static void deregister(struct fid_mr **mr)
     *mr = NULL;
 }
 
+static void buffer_deregister(const struct gpsh_buffer *buffer)
+{
+    struct fid_mr *mr = buffer->keys[0];
+    deregister(&mr);
+}
+
 void gpsh_ofi_memory_close(struct gpsh_ofi *ofi)
 {
     ofi->region_mrs[GPSH_HEAP] = NULL;
@@ -125,9 +131,9 @@ void gpsh_ofi_memory_close(struct gpsh_ofi *ofi)
         deregister(&ofi->heap_mrs[i]);
         free(ofi->piece_keys[i]);
     }
-    for (size_t i = 0; i < ofi->n_buffers; i++)
-        deregister(&ofi->buffers[i].mr);
-    free(ofi->buffers);
+    for (size_t i = 0; i < ofi->buffers.n; i++)
+        buffer_deregister(&ofi->buffers.list[i]);
+    gpsh_buffers_clear(&ofi->buffers);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -255,46 +261,26 @@ void gpsh_ofi_retract(struct gpsh_transport *self)
 // ------------------------------------------------------------------------------------------
 // local memory
 
-static bool holds(const char *base, uint64_t size, const char *local, uint64_t bytes)
-{
-    return local >= base && bytes <= size && (uint64_t)(local - base) <= size - bytes;
-}
-
-// Index of the first buffer whose end is above `address`. The caller holds the lock.
-static size_t find(const struct gpsh_ofi *ofi, const char *address)
-{
-    size_t low = 0, high = ofi->n_buffers;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct gpsh_region *region = &ofi->buffers[middle].region;
-        if (region->base + region->bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static bool in_buffer(struct gpsh_ofi *ofi, const char *local, uint64_t bytes, void **out)
 {
-    pthread_rwlock_rdlock(&ofi->buffers_lock);
-    size_t i = find(ofi, local);
-    const struct ofi_buffer *buffer = i < ofi->n_buffers ? &ofi->buffers[i] : NULL;
-    bool held =
-        buffer && buffer->mr && holds(buffer->region.base, buffer->region.bytes, local, bytes);
-    if (held)
-        *out = fi_mr_desc(buffer->mr);
-    pthread_rwlock_unlock(&ofi->buffers_lock);
-    return held;
+    pthread_rwlock_rdlock(&ofi->buffers.lock);
+    const struct gpsh_buffer *buffer = gpsh_buffers_find(&ofi->buffers, local, bytes);
+    struct fid_mr *mr = buffer ? buffer->keys[0] : NULL;
+    if (mr)
+        *out = fi_mr_desc(mr);
+    pthread_rwlock_unlock(&ofi->buffers.lock);
+    return mr;
 }
 
 static bool in_heap(struct gpsh_ofi *ofi, const char *local, uint64_t bytes, void **out)
 {
-    const char *base = ofi->env.regions[GPSH_HEAP].base;
+    char *base = ofi->env.regions[GPSH_HEAP].base;
     uint32_t n = atomic_load_explicit(&ofi->n_pieces, memory_order_acquire);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t begin = i ? ofi->piece_ends[i - 1] : 0;
-        if (!holds(base + begin, ofi->piece_ends[i] - begin, local, bytes))
+        const struct gpsh_region piece = {.base = base + begin,
+                                          .bytes = ofi->piece_ends[i] - begin};
+        if (!gpsh_region_holds(&piece, local, bytes))
             continue;
         *out = ofi->heap_mrs[i] ? fi_mr_desc(ofi->heap_mrs[i]) : NULL;
         return ofi->heap_mrs[i];
@@ -314,7 +300,7 @@ bool gpsh_ofi_descriptor(struct gpsh_ofi *ofi, const char *local, uint64_t bytes
         return true;
     for (int r = GPSH_CONTROL; r < GPSH_REGIONS; r++) {
         const struct gpsh_region *region = &ofi->env.regions[r];
-        if (ofi->region_mrs[r] && holds(region->base, region->bytes, local, bytes)) {
+        if (ofi->region_mrs[r] && gpsh_region_holds(region, local, bytes)) {
             *out = fi_mr_desc(ofi->region_mrs[r]);
             return true;
         }
@@ -322,72 +308,28 @@ bool gpsh_ofi_descriptor(struct gpsh_ofi *ofi, const char *local, uint64_t bytes
     return in_buffer(ofi, local, bytes, out);
 }
 
-static bool overlaps(const struct gpsh_region *a, const struct gpsh_region *b)
-{
-    return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
-}
-
-static int insert(struct gpsh_ofi *ofi, const struct ofi_buffer *buffer)
-{
-    size_t n = ofi->n_buffers, at = find(ofi, buffer->region.base);
-    if (at < n && overlaps(&ofi->buffers[at].region, &buffer->region))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "the buffer at %p overlaps one that is registered already",
-                         (void *)buffer->region.base);
-    if (n == ofi->buffers_room) {
-        size_t room = n ? 2 * n : 16;
-        struct ofi_buffer *more = realloc(ofi->buffers, room * sizeof *more);
-        if (!more)
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                             "no memory for the list of registered buffers");
-        ofi->buffers = more;
-        ofi->buffers_room = room;
-    }
-    memmove(&ofi->buffers[at + 1], &ofi->buffers[at], (n - at) * sizeof *ofi->buffers);
-    ofi->buffers[at] = *buffer;
-    ofi->n_buffers = n + 1;
-    return 0;
-}
-
 int gpsh_ofi_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region)
 {
     struct gpsh_ofi *ofi = (struct gpsh_ofi *)self;
-    struct ofi_buffer buffer = {.region = *region};
-    if (!region->base || !region->bytes || overlaps(region, &ofi->env.regions[GPSH_HEAP]))
-        return gpsh_fail(
-            GPUSHMEM_ERR_INVALID,
-            "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
-            "not overlap the symmetric heap",
-            region->bytes, (void *)region->base);
+    struct gpsh_buffer buffer = {.region = *region};
     // Where the provider asks for no local keys, or cannot have this one, there is nothing to do.
     if (ofi->local_keys && !ofi->endpoint_keys && (region->kind == GPSH_MEMORY_HOST || ofi->hmem)) {
-        buffer.mr = reg(ofi, ofi->wire.ep, region, LOCAL);
-        if (!buffer.mr)
+        buffer.keys[0] = reg(ofi, ofi->wire.ep, region, LOCAL);
+        if (!buffer.keys[0])
             return gpsh_last_error_code();
     }
-    pthread_rwlock_wrlock(&ofi->buffers_lock);
-    int status = insert(ofi, &buffer);
-    pthread_rwlock_unlock(&ofi->buffers_lock);
+    int status = gpsh_buffers_add(&ofi->buffers, &buffer);
     if (status)
-        deregister(&buffer.mr);
+        buffer_deregister(&buffer);
     return status;
 }
 
 int gpsh_ofi_buffer_unregister(struct gpsh_transport *self, const void *base)
 {
     struct gpsh_ofi *ofi = (struct gpsh_ofi *)self;
-    struct ofi_buffer buffer = {0};
-    pthread_rwlock_wrlock(&ofi->buffers_lock);
-    size_t n = ofi->n_buffers, at = find(ofi, base);
-    bool found = at < n && ofi->buffers[at].region.base == base;
-    if (found) {
-        buffer = ofi->buffers[at];
-        memmove(&ofi->buffers[at], &ofi->buffers[at + 1], (n - at - 1) * sizeof *ofi->buffers);
-        ofi->n_buffers = n - 1;
-    }
-    pthread_rwlock_unlock(&ofi->buffers_lock);
-    if (!found)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "no buffer is registered at %p", base);
-    deregister(&buffer.mr);
-    return 0;
+    struct gpsh_buffer buffer;
+    int status = gpsh_buffers_take(&ofi->buffers, base, &buffer);
+    if (!status)
+        buffer_deregister(&buffer);
+    return status;
 }

@@ -29,6 +29,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "transport/buffers.h"
 #include "transport/transport.h"
 #include "transports/ofi/ofi_blob.h"
 #include "transports/ofi/ofi_parcel.h"
@@ -131,11 +132,6 @@ struct ofi_wire {
     uint32_t sending;        // messages that libfabric has
     _Atomic uint32_t helped; // passes by others than the thread
     _Atomic uint32_t vain;   // of those since the last that found something
-};
-
-struct ofi_buffer {
-    struct gpsh_region region;
-    struct fid_mr *mr;
 };
 
 // How an operation goes.
@@ -284,10 +280,8 @@ struct gpsh_ofi {
     _Atomic uint32_t n_pieces;
     uint64_t piece_ends[OFI_PIECES];        // heap offsets
     struct ofi_key *piece_keys[OFI_PIECES]; // [n_pes], from the second piece on
-    pthread_rwlock_t buffers_lock;
-    struct ofi_buffer *buffers; // sorted by base
-    size_t n_buffers, buffers_room;
-    char host[64]; // why the heap is not registered, or ""
+    struct gpsh_buffers buffers;            // keys[0]: a struct fid_mr, or NULL
+    char host[64];                          // why the heap is not registered, or ""
     char about[OFI_ABOUT_BYTES];
 };
 

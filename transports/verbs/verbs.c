@@ -65,7 +65,7 @@ static void verbs_close(struct gpsh_transport *self)
     gpsh_verbs_rails_close(verbs);
     gpsh_verbs_area_destroy(verbs);
     gpsh_verbs_peers_free(verbs);
-    pthread_rwlock_destroy(&verbs->buffers_lock);
+    pthread_rwlock_destroy(&verbs->buffers.lock);
     pthread_mutex_destroy(&verbs->opening);
     pthread_mutex_destroy(&verbs->queue_pairs);
     free(verbs->channels);
@@ -146,7 +146,7 @@ static int verbs_open(const struct gpsh_transport_env *env, struct gpsh_transpor
     verbs->base.ops = &gpsh_verbs_ops;
     verbs->env = *env;
     atomic_flag_clear(&verbs->events_busy);
-    pthread_rwlock_init(&verbs->buffers_lock, NULL);
+    pthread_rwlock_init(&verbs->buffers.lock, NULL);
     pthread_mutex_init(&verbs->opening, NULL);
     pthread_mutex_init(&verbs->queue_pairs, NULL);
     verbs->staging = &gpsh_verbs_staging;

@@ -16,15 +16,17 @@ static uint64_t heap_end(const struct gpsh_verbs *verbs)
 int gpsh_verbs_heap_extend(struct gpsh_transport *self, const struct gpsh_region *chunk, void *keys)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    struct verbs_buffer buffer = {.region = *chunk};
+    struct gpsh_buffer buffer = {.region = *chunk};
     uint32_t rkeys[GPSH_VERBS_MAX_RAILS] = {0}, n = atomic_load(&verbs->n_chunks);
     if (n == VERBS_CHUNKS)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "it has grown %d times already", VERBS_CHUNKS);
     int status = gpsh_verbs_buffer_add(verbs, &buffer, true);
     if (status)
         return status;
-    for (int i = 0; i < verbs->n_rails; i++)
-        rkeys[i] = buffer.mr[i] ? buffer.mr[i]->rkey : 0;
+    for (int i = 0; i < verbs->n_rails; i++) {
+        const struct ibv_mr *mr = buffer.keys[i];
+        rkeys[i] = mr ? mr->rkey : 0;
+    }
     memcpy(keys, rkeys, sizeof rkeys);
     verbs->chunk_ends[n] = heap_end(verbs) + chunk->bytes;
     gpsh_verbs_agent_heap(verbs, verbs->chunk_ends[n]);

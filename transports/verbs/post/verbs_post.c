@@ -52,7 +52,7 @@ static enum verbs_where where_is(struct verbs_flow *flow, const struct gpsh_op *
 {
     const struct verbs_bounce *bounce = &flow->channel->bounce;
     const struct gpsh_region blocks = {bounce->base, bounce->bytes, GPSH_MEMORY_HOST, -1, -1};
-    if (flow->pipe && verbs_in(&blocks, op->local, op->bytes))
+    if (flow->pipe && gpsh_region_holds(&blocks, op->local, op->bytes))
         return VERBS_BLOCK;
     return gpsh_verbs_where(flow->channel->verbs, op->local, op->bytes);
 }

@@ -9,6 +9,8 @@
 
 #include "transports/verbs/setup/verbs_setup.h"
 
+_Static_assert((int)GPSH_BUFFER_KEYS >= (int)GPSH_VERBS_MAX_RAILS, "a key for each rail");
+
 // A dma-buf has whole pages: that of an unaligned buffer begins before it.
 uint64_t gpsh_verbs_dmabuf_offset(const struct gpsh_region *region)
 {
@@ -118,95 +120,43 @@ int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number,
     return 0;
 }
 
-// Index of the first buffer whose end is above `address`. The caller holds the lock.
-static size_t find(const struct gpsh_verbs *verbs, const char *address)
-{
-    size_t low = 0, high = verbs->n_buffers;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct gpsh_region *region = &verbs->buffers[middle].region;
-        if (region->base + region->bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static const struct verbs_buffer *find_range(const struct gpsh_verbs *verbs, const char *local,
-                                             uint64_t bytes)
-{
-    size_t i = find(verbs, local);
-    return i < verbs->n_buffers && verbs_in(&verbs->buffers[i].region, local, bytes)
-               ? &verbs->buffers[i]
-               : NULL;
-}
-
 enum verbs_where gpsh_verbs_where(struct gpsh_verbs *verbs, const char *local, uint64_t bytes)
 {
-    if (verbs_in(&verbs->env.regions[GPSH_HEAP], local, bytes))
+    if (gpsh_region_holds(&verbs->env.regions[GPSH_HEAP], local, bytes))
         return verbs->stage.mode == VERBS_STAGE_ALL ? VERBS_ELSEWHERE : VERBS_HEAP;
-    if (verbs_in(&verbs->env.regions[GPSH_CONTROL], local, bytes))
+    if (gpsh_region_holds(&verbs->env.regions[GPSH_CONTROL], local, bytes))
         return VERBS_CONTROL;
-    if (!atomic_load_explicit(&verbs->n_buffers, memory_order_relaxed))
+    if (!atomic_load_explicit(&verbs->buffers.n, memory_order_relaxed))
         return VERBS_ELSEWHERE;
-    pthread_rwlock_rdlock(&verbs->buffers_lock);
-    const struct verbs_buffer *buffer = find_range(verbs, local, bytes);
-    enum verbs_where where = !buffer || !buffer->mr[0]                   ? VERBS_ELSEWHERE
+    pthread_rwlock_rdlock(&verbs->buffers.lock);
+    const struct gpsh_buffer *buffer = gpsh_buffers_find(&verbs->buffers, local, bytes);
+    enum verbs_where where = !buffer || !buffer->keys[0]                 ? VERBS_ELSEWHERE
                              : buffer->region.kind == GPSH_MEMORY_DEVICE ? VERBS_DEVICE_BUFFER
                                                                          : VERBS_BUFFER;
-    pthread_rwlock_unlock(&verbs->buffers_lock);
+    pthread_rwlock_unlock(&verbs->buffers.lock);
     return where;
 }
 
 bool gpsh_verbs_buffer_lkey(struct gpsh_verbs *verbs, const char *local, uint64_t bytes, int rail,
                             uint32_t *lkey)
 {
-    pthread_rwlock_rdlock(&verbs->buffers_lock);
-    const struct verbs_buffer *buffer = find_range(verbs, local, bytes);
-    bool registered = buffer && buffer->mr[rail];
-    if (registered)
-        *lkey = buffer->mr[rail]->lkey;
-    pthread_rwlock_unlock(&verbs->buffers_lock);
-    return registered;
+    pthread_rwlock_rdlock(&verbs->buffers.lock);
+    const struct gpsh_buffer *buffer = gpsh_buffers_find(&verbs->buffers, local, bytes);
+    const struct ibv_mr *mr = buffer ? buffer->keys[rail] : NULL;
+    if (mr)
+        *lkey = mr->lkey;
+    pthread_rwlock_unlock(&verbs->buffers.lock);
+    return mr;
 }
 
-static void deregister(struct verbs_buffer *buffer)
+static void deregister(const struct gpsh_buffer *buffer)
 {
     for (int i = 0; i < GPSH_VERBS_MAX_RAILS; i++)
-        if (buffer->mr[i])
-            ibv_dereg_mr(buffer->mr[i]);
+        if (buffer->keys[i])
+            ibv_dereg_mr(buffer->keys[i]);
 }
 
-static bool overlaps(const struct gpsh_region *a, const struct gpsh_region *b)
-{
-    return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
-}
-
-// Makes room and puts the buffer in its place. The caller holds the lock for writing.
-static int insert(struct gpsh_verbs *verbs, const struct verbs_buffer *buffer)
-{
-    size_t n = verbs->n_buffers, at = find(verbs, buffer->region.base);
-    if (at < n && overlaps(&verbs->buffers[at].region, &buffer->region))
-        return gpsh_fail(GPUSHMEM_ERR_INVALID,
-                         "the buffer at %p overlaps one that is registered already",
-                         (void *)buffer->region.base);
-    if (n == verbs->buffers_room) {
-        size_t room = n ? 2 * n : 16;
-        struct verbs_buffer *more = realloc(verbs->buffers, room * sizeof *more);
-        if (!more)
-            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                             "no memory for the list of registered buffers");
-        verbs->buffers = more;
-        verbs->buffers_room = room;
-    }
-    memmove(&verbs->buffers[at + 1], &verbs->buffers[at], (n - at) * sizeof *verbs->buffers);
-    verbs->buffers[at] = *buffer;
-    verbs->n_buffers = n + 1;
-    return 0;
-}
-
-int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct verbs_buffer *buffer, bool remote)
+int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct gpsh_buffer *buffer, bool remote)
 {
     // Memory that the NICs cannot, or must not, access stays without keys: it is copied.
     const struct gpsh_region *region = &buffer->region;
@@ -215,15 +165,13 @@ int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct verbs_buffer *buffer,
     for (int i = 0; i < verbs->n_rails && !keyless; i++) {
         struct verbs_rail *rail = &verbs->rails[i];
         int access = IBV_ACCESS_LOCAL_WRITE | (remote ? (int)gpsh_verbs_remote_access(rail) : 0);
-        buffer->mr[i] = gpsh_verbs_register(verbs, rail, region, access, NULL);
-        if (!buffer->mr[i]) {
+        buffer->keys[i] = gpsh_verbs_register(verbs, rail, region, access, NULL);
+        if (!buffer->keys[i]) {
             deregister(buffer);
             return gpsh_last_error_code();
         }
     }
-    pthread_rwlock_wrlock(&verbs->buffers_lock);
-    int status = insert(verbs, buffer);
-    pthread_rwlock_unlock(&verbs->buffers_lock);
+    int status = gpsh_buffers_add(&verbs->buffers, buffer);
     if (status)
         deregister(buffer);
     return status;
@@ -231,42 +179,23 @@ int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct verbs_buffer *buffer,
 
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region)
 {
-    struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    struct verbs_buffer buffer = {.region = *region};
-    if (!region->base || !region->bytes || overlaps(region, &verbs->env.regions[GPSH_HEAP]))
-        return gpsh_fail(
-            GPUSHMEM_ERR_INVALID,
-            "a buffer of %zu bytes at %p cannot be registered: it must not be empty and "
-            "not overlap the symmetric heap",
-            region->bytes, (void *)region->base);
-    return gpsh_verbs_buffer_add(verbs, &buffer, false);
+    struct gpsh_buffer buffer = {.region = *region};
+    return gpsh_verbs_buffer_add((struct gpsh_verbs *)self, &buffer, false);
 }
 
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base)
 {
     struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
-    struct verbs_buffer buffer = {0};
-    pthread_rwlock_wrlock(&verbs->buffers_lock);
-    size_t n = verbs->n_buffers, at = find(verbs, base);
-    bool found = at < n && verbs->buffers[at].region.base == base;
-    if (found) {
-        buffer = verbs->buffers[at];
-        memmove(&verbs->buffers[at], &verbs->buffers[at + 1],
-                (n - at - 1) * sizeof *verbs->buffers);
-        verbs->n_buffers = n - 1;
-    }
-    pthread_rwlock_unlock(&verbs->buffers_lock);
-    if (!found)
-        return gpsh_fail(GPUSHMEM_ERR_INVALID, "no buffer is registered at %p", base);
-    deregister(&buffer);
-    return 0;
+    struct gpsh_buffer buffer;
+    int status = gpsh_buffers_take(&verbs->buffers, base, &buffer);
+    if (!status)
+        deregister(&buffer);
+    return status;
 }
 
 void gpsh_verbs_buffers_free(struct gpsh_verbs *verbs)
 {
-    for (size_t i = 0; i < verbs->n_buffers; i++)
-        deregister(&verbs->buffers[i]);
-    free(verbs->buffers);
-    verbs->buffers = NULL;
-    verbs->n_buffers = verbs->buffers_room = 0;
+    for (size_t i = 0; i < verbs->buffers.n; i++)
+        deregister(&verbs->buffers.list[i]);
+    gpsh_buffers_clear(&verbs->buffers);
 }

@@ -56,7 +56,7 @@ struct ibv_mr *gpsh_verbs_register(struct gpsh_verbs *verbs, struct verbs_rail *
 int gpsh_verbs_region_register(struct gpsh_verbs *verbs, int number,
                                const struct gpsh_region *region);
 // `remote`: peers may access it, too. With every rail, or with none and a sentence.
-int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct verbs_buffer *buffer, bool remote);
+int gpsh_verbs_buffer_add(struct gpsh_verbs *verbs, struct gpsh_buffer *buffer, bool remote);
 int gpsh_verbs_buffer_register(struct gpsh_transport *self, const struct gpsh_region *region);
 int gpsh_verbs_buffer_unregister(struct gpsh_transport *self, const void *base);
 void gpsh_verbs_buffers_free(struct gpsh_verbs *verbs);

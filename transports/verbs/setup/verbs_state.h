@@ -32,6 +32,7 @@
 #include "core/error.h"
 #include "core/lines.h"
 #include "core/log.h"
+#include "transport/buffers.h"
 #include "transport/transport.h"
 #include "transports/verbs/setup/verbs_blob.h"
 #include "transports/verbs/setup/verbs_due.h"
@@ -431,11 +432,6 @@ struct verbs_peer {
     _Atomic uint64_t asked_ns;
 };
 
-struct verbs_buffer {
-    struct gpsh_region region;
-    struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
-};
-
 // How this PE's heap takes part: docs/design/network.md.
 enum verbs_stage_mode { VERBS_STAGE_NOTHING, VERBS_STAGE_LARGE, VERBS_STAGE_ALL };
 struct verbs_stage {
@@ -496,10 +492,7 @@ struct gpsh_verbs {
     uint32_t *chunk_keys[VERBS_CHUNKS]; // [n_pes][n_rails], the peers'
     struct verbs_stage stage;
     const struct verbs_staging *staging;
-    pthread_rwlock_t buffers_lock;
-    _Atomic size_t n_buffers;
-    size_t buffers_room;
-    struct verbs_buffer *buffers; // sorted by base
+    struct gpsh_buffers buffers; // their keys: struct ibv_mr, by rail
     atomic_flag events_busy;
     uint32_t events_logged;
     struct verbs_near near;
@@ -558,12 +551,6 @@ static inline uint32_t verbs_power_of_two(uint32_t least)
     while (value < least)
         value *= 2;
     return value;
-}
-
-static inline bool verbs_in(const struct gpsh_region *region, const char *address, uint64_t bytes)
-{
-    return address >= region->base && bytes <= region->bytes &&
-           (size_t)(address - region->base) <= region->bytes - bytes;
 }
 
 #endif
