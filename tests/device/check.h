@@ -12,6 +12,13 @@
 
 static int check_failures;
 
+// Whether PEs compare their collective calls, as GPUSHMEM_CHECK=1 says.
+static inline bool check_compares(void)
+{
+    const char *check = getenv("GPUSHMEM_CHECK");
+    return check && atoi(check);
+}
+
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

@@ -223,28 +223,30 @@ static void test_own_blocks(int *errors)
 }
 
 // Calls of a grid and of a block, in kernels that run at the same time: a sequence each. Neither
-// kernel ends before the other one runs.
-__global__ void beside(bool grid, int *to, const int *from, int *here, int *errors)
+// kernel ends before the other one runs. `block`: the block's team. Where members compare their
+// calls, those of the grid are compared with channel 0.
+__global__ void beside(bool grid, gpushmem_team_t block, int *to, const int *from, int *here,
+                       int *errors)
 {
     atomicAdd(here, 1);
     while (gpushmem_dev_int_atomic_fetch(here, gpushmem_dev_my_pe()) < 3 * THREADS)
         ;
     for (int i = 0; i < 12; i++)
-        EXPECT(errors,
-               !(grid ? gpushmem_dev_int_sum_reduce_grid(GPUSHMEM_TEAM_WORLD, to, from, 40)
-                      : gpushmem_dev_int_max_reduce_block(GPUSHMEM_TEAM_WORLD, to, from, 77)));
+        EXPECT(errors, !(grid ? gpushmem_dev_int_sum_reduce_grid(GPUSHMEM_TEAM_WORLD, to, from, 40)
+                              : gpushmem_dev_int_max_reduce_block(block, to, from, 77)));
 }
 
 static void test_beside(int *errors)
 {
     gpushmem_stream_t streams[2];
+    const gpushmem_team_t block = GPUSHMEM_TEAM_CHANNEL(GPUSHMEM_TEAM_WORLD, check_compares());
     check_clear(returned, sizeof *returned);
     for (gpushmem_stream_t &stream : streams)
         CHECK_OK(gpushmem_stream_create(&stream));
-    CHECK_OK(GPUSHMEM_LAUNCH_COLLECTIVE(beside, 2, THREADS, 0, streams[0], true, dest, source,
-                                        returned, errors));
-    CHECK_OK(GPUSHMEM_LAUNCH(beside, 1, THREADS, streams[1], false, dest + 100, source, returned,
-                             errors));
+    CHECK_OK(GPUSHMEM_LAUNCH_COLLECTIVE(beside, 2, THREADS, 0, streams[0], true, block, dest,
+                                        source, returned, errors));
+    CHECK_OK(GPUSHMEM_LAUNCH(beside, 1, THREADS, streams[1], false, block, dest + 100, source,
+                             returned, errors));
     for (gpushmem_stream_t stream : streams) {
         CHECK_OK(gpushmem_launch_wait(stream));
         CHECK_OK(gpushmem_stream_destroy(stream));
@@ -317,5 +319,7 @@ int main(int argc, char **argv)
         test_beside(errors);
     }
     check_errors_end(__FILE__, errors);
+    for (int *block : {source, dest, returned})
+        gpushmem_free(block);
     return check_end("coll_grid");
 }
