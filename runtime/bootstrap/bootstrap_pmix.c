@@ -142,7 +142,7 @@ static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *so
             dead = info[i].value.data.proc;
     }
     bool ours = dead && strcmp(dead->nspace, client.me.nspace) == 0 &&
-                dead->rank < (pmix_rank_t)client.job.n_pes;
+                dead->rank < (pmix_rank_t)client.job.deaths.n_pes;
     if (ours && dead->rank != client.me.rank)
         note_event((int)dead->rank, status);
     if (done)

@@ -13,7 +13,6 @@
 // Of a process, for all its inits: keys outlive a finalize, and a PE that died stays dead.
 struct gpsh_kvs_job {
     uint32_t round; // of the last put
-    int n_pes;
     struct gpsh_deaths deaths;
     struct gpsh_node_watch *nodes; // NULL: nobody watches other nodes
 };

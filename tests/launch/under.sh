@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # under.sh: runs a program as a job of N PEs under one of the launchers that gpushmem supports.
 #
-#   under.sh LAUNCHER N [--fails] [--lines REGEX] [--option WORD] PROGRAM [arguments]
+#   under.sh LAUNCHER N [--fails] [--lines REGEX] [--option WORD]... PROGRAM [arguments]
 #     LAUNCHER   run (gpushmem run), nodes (gpushmem run with four pretended nodes), mpirun, prterun, slurm (four
 #                virtual nodes; N must be a multiple of 4), slurm1 (one of them, whose PEs share memory); by PMI-1
 #                hydra (of MPICH), hydra2 (two pretended nodes; N must be even), slurm_pmi (as slurm)
@@ -66,10 +66,10 @@ main() {
         lines=$2
         shift 2
     fi
-    if [ "$1" = --option ]; then
+    while [ "$1" = --option ]; do
         launch+=("$2")
         shift 2
-    fi
+    done
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     mkdir "$work/started" "$work/tmp"
