@@ -20,6 +20,19 @@
 #define GPSH_DEV      static inline
 #define GPSH_DEV_CALL [[maybe_unused]] static __attribute__((noinline))
 #endif
+// First in each GPSH_DEV_CALL. With relocatable device code such a function is compiled apart from
+// its callers, with up to 255 registers, and nvlink gives a kernel as many as the greediest that it
+// may call: then a launch of 1,024 threads, which have 64 each, fails. __local_maxnreg__ says the
+// same, but is lost where a compiler drops arguments. Without relocatable code the kernel's own
+// bounds hold for all, and ptxas would warn; as it does of a program linked with -dlto, which is
+// compiled in one piece, too.
+#if !defined(__CUDA_ARCH__) || !defined(__CUDACC_RDC__) || defined(GPUSHMEM_NVSHMEM_DEVICE_LIBRARY)
+#define GPSH_DEV_BOUNDS() ((void)0)
+#elif defined(GPUSHMEM_THREAD_LOADS) && GPUSHMEM_THREAD_LOADS >= 16 // blocks of up to 512
+#define GPSH_DEV_BOUNDS() asm volatile(".pragma \"local_maxnreg 128\";")
+#else
+#define GPSH_DEV_BOUNDS() asm volatile(".pragma \"local_maxnreg 64\";")
+#endif
 #if defined(__CUDA_ARCH__)
 #define GPSH_UNROLL    _Pragma("unroll")
 #define GPSH_NO_UNROLL _Pragma("unroll 1")

@@ -55,6 +55,7 @@ GPSH_DEV void gpsh_dev_coll_direct(struct gpsh_dev_coll *c, const struct gpushme
 // In packets, of more units than threads, or members than small operations have.
 GPSH_DEV_CALL int gpsh_dev_coll_packets(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     if (c.n > GPSH_DEV_SMALL_OTHERS + 1 || op.kind == GPUSHMEM_COLL_ALLTOALLS)
         gpsh_dev_coll_ll(&c, op);
     else if (!c.status)
@@ -85,6 +86,7 @@ GPSH_DEV void gpsh_dev_coll_do(struct gpsh_dev_coll *c, const struct gpushmem_co
 GPSH_DEV_CALL int gpsh_dev_coll_large(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                       struct gpsh_dev_group group, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
     if (!gpsh_dev_coll_begin(&c, teams, op.team))
         return c.status;
@@ -107,6 +109,7 @@ template <class Scope>
 GPSH_DEV_CALL int gpsh_dev_coll_group(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                       unsigned rank, unsigned size, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_group group = {rank, size, gpsh_dev_scope_name<Scope>::value};
     const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
     int status = GPSH_DEV_NOT_SMALL;
@@ -134,6 +137,7 @@ GPSH_DEV bool gpsh_dev_coll_by_warp(int n_pes, unsigned size, const struct gpush
 GPSH_DEV_CALL int gpsh_dev_coll_block(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                       unsigned rank, unsigned size, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_group block = {rank, size, gpsh_dev_group::block};
     int status = 0;
     if (!gpsh_dev_coll_by_warp(teams.n_pes, size, op))

@@ -18,6 +18,7 @@ GPSH_DEV struct gpushmem_coll_call *gpsh_dev_call_of(const struct gpsh_dev_coll 
 GPSH_DEV_CALL void gpsh_dev_call_fill(const struct gpsh_dev_coll &c,
                                       const struct gpushmem_coll_op &op, int status, unsigned grid)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t *words = gpsh_dev_call_of(c, c.me)->words;
     bool moves = op.kind > GPUSHMEM_COLL_BARRIER, counts = op.kind != GPUSHMEM_COLL_COLLECT;
     bool strided = op.kind == GPUSHMEM_COLL_ALLTOALLS;
@@ -37,6 +38,7 @@ GPSH_DEV_CALL void gpsh_dev_call_fill(const struct gpsh_dev_coll &c,
 
 GPSH_DEV_CALL void gpsh_dev_call_send(const struct gpsh_dev_coll &c, int rank)
 {
+    GPSH_DEV_BOUNDS();
     struct gpushmem_coll_call *call = gpsh_dev_call_of(c, c.me);
     char *there = gpsh_dev_coll_there(c, call, rank);
     if (!there) {
@@ -60,6 +62,7 @@ struct gpsh_dev_call_difference {
 };
 GPSH_DEV_CALL struct gpsh_dev_call_difference gpsh_dev_call_find(const struct gpsh_dev_coll &c)
 {
+    GPSH_DEV_BOUNDS();
     const uint64_t bad = (uint64_t)0xff << 24;
     const uint64_t *first = gpsh_dev_call_of(c, 0)->words;
     for (int r = 0; r < c.n; r++) {
@@ -120,6 +123,7 @@ GPSH_DEV int gpsh_dev_call_exchange(struct gpsh_dev_coll *c)
 GPSH_DEV_CALL int gpsh_dev_coll_compare(struct gpsh_dev_coll all, struct gpushmem_coll_op op,
                                         int status, unsigned grid = 0)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_coll *c = &all;
     if (gpsh_dev_group_incomplete(c->group)) { // each that is there refuses the call for all
         c->group = {0, 1, gpsh_dev_group::thread};

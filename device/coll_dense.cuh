@@ -113,6 +113,7 @@ GPSH_DEV unsigned gpsh_dev_dense_packet_at(unsigned slot)
 GPSH_DEV_CALL struct gpsh_dev_dense_data
 gpsh_dev_dense_load_parts(struct gpsh_dev_dense_block block, unsigned at)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_dense_data data = {};
     for (int j = 0; j < GPSH_DENSE_UNITS; j++, at += 16 * GPSH_DENSE_ROW)
         if (at < block.bytes)
@@ -123,6 +124,7 @@ gpsh_dev_dense_load_parts(struct gpsh_dev_dense_block block, unsigned at)
 GPSH_DEV_CALL void gpsh_dev_dense_store_parts(struct gpsh_dev_dense_block block,
                                               struct gpsh_dev_dense_data data, unsigned at)
 {
+    GPSH_DEV_BOUNDS();
     for (int j = 0; j < GPSH_DENSE_UNITS; j++, at += 16 * GPSH_DENSE_ROW)
         if (at < block.bytes)
             gpsh_dev_store_unit<4>(block.at + at, data.units[j], block.bytes - at);
@@ -400,6 +402,7 @@ template <int WHO, bool WHOLE, class Fold>
 GPSH_DEV_CALL int gpsh_dev_dense_by(struct gpsh_dev_coll c, struct gpushmem_coll_op op, Fold fold,
                                     bool folds)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_dense_run<WHO, WHOLE>(&c, op, fold, folds);
     return c.status;
 }

@@ -56,6 +56,7 @@ GPSH_DEV void gpsh_dev_copy_by_ring(const struct gpsh_dev_coll &c,
 // has given up tells nobody: its stores are not there.
 GPSH_DEV_CALL int gpsh_dev_coll_left(struct gpsh_dev_coll c)
 {
+    GPSH_DEV_BOUNDS();
     unsigned rank = c.group.rank, size = c.group.size;
     uint64_t *own = gpsh_dev_coll_flag(c, GPUSHMEM_COLL_EXIT, c.me);
     c.status = gpsh_dev_group_agree(c.group, c.status);
@@ -259,6 +260,7 @@ GPSH_DEV void gpsh_dev_fold_direct(struct gpsh_dev_coll *c, const struct gpushme
 // each is answered now.
 GPSH_DEV_CALL int gpsh_dev_fold_fetch_again(struct gpsh_dev_coll c, struct gpsh_dev_fold_job job)
 {
+    GPSH_DEV_BOUNDS();
     int status = 0;
     uint64_t unused;
     for (int r = 0; r < job.end && !status; r++)
@@ -320,6 +322,7 @@ GPSH_DEV void gpsh_dev_fold_handshake(struct gpsh_dev_coll *c, uint64_t piece)
 // By one thread, before it tells the others that it is through.
 GPSH_DEV_CALL void gpsh_dev_fold_give_up(struct gpsh_dev_coll c, int status)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t poison = gpushmem_team_poison(c.handle, status);
     gpsh_dev_fence_sys();
     for (int r = 0; r < c.n; r++)

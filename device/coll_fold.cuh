@@ -98,6 +98,7 @@ GPSH_DEV void gpsh_dev_fold_whole_store(const Fold &fold, const gpsh_dev_acc<4> 
 template <int TYPE, int FOLD>
 GPSH_DEV_CALL uint64_t gpsh_dev_fold_whole_of(struct gpsh_dev_coll c, struct gpsh_dev_fold_job job)
 {
+    GPSH_DEV_BOUNDS();
     constexpr bool SHORT = TYPE == GPUSHMEM_COLL_HALF || TYPE == GPUSHMEM_COLL_BFLOAT16;
     constexpr int UNITS = SHORT ? 4 : 8; // their sums are twice as wide
     const gpsh_dev_fold_one<TYPE, FOLD> fold;
@@ -219,6 +220,7 @@ GPSH_DEV void gpsh_dev_fold_by_lanes(const struct gpsh_dev_coll &c,
 GPSH_DEV_CALL void gpsh_dev_coll_fold(struct gpsh_dev_coll c, struct gpushmem_coll_op op,
                                       struct gpsh_dev_fold_job job, unsigned lane, unsigned lanes)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_fold_any any = {op.type, op.fold};
     uint64_t first = lane;
 #if defined(GPSH_COLL_SUMS)

@@ -112,6 +112,7 @@ GPSH_DEV int gpsh_dev_grid_compare(const struct gpushmem_dev &dev,
 GPSH_DEV_CALL int gpsh_dev_coll_grid(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                      struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
     if (!gpsh_dev_grid_team(&c, teams, op.team))
         return c.status;

@@ -130,6 +130,7 @@ GPSH_DEV bool gpsh_dev_nodes_await(struct gpsh_dev_coll *c, const struct gpsh_de
 GPSH_DEV_CALL void gpsh_dev_nodes_put(struct gpsh_dev_coll c, struct gpsh_dev_link link, char *to,
                                       const char *from, int rank, enum gpsh_dev_nodes_way way)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_ring_put_signal(*c.dev.self, to, from, link.bytes,
                              gpsh_dev_nodes_counter(c, link.rank, way),
                              gpsh_dev_nodes_count(c, link.number), GPUSHMEM_SIGNAL_SET,

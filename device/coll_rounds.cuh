@@ -27,6 +27,7 @@ GPSH_DEV uint64_t *gpsh_dev_round_word(const struct gpsh_dev_coll &c, int round)
 GPSH_DEV_CALL void gpsh_dev_round_tell(struct gpsh_dev_coll c, int round, int to, char *at,
                                        const char *from, uint64_t bytes)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t *word = gpsh_dev_round_word(c, round);
     int pe = gpsh_dev_coll_pe(c, to);
     if (char *there = gpsh_dev_coll_there(c, word, to))
@@ -43,6 +44,7 @@ GPSH_DEV_CALL void gpsh_dev_round_tell(struct gpsh_dev_coll c, int round, int to
 GPSH_DEV_CALL void gpsh_dev_round(struct gpsh_dev_coll *c, int round, int distance, char *at,
                                   const char *from, uint64_t bytes)
 {
+    GPSH_DEV_BOUNDS();
     int to = c->me + distance < c->n ? c->me + distance : c->me + distance - c->n;
     char *there = bytes ? gpsh_dev_coll_there(*c, at, to) : nullptr;
     if (there && !c->status)
@@ -63,6 +65,7 @@ GPSH_DEV_CALL void gpsh_dev_round(struct gpsh_dev_coll *c, int round, int distan
 // blocks[k], of `bytes`, becomes that of the rank k before this one; blocks[0] is there.
 GPSH_DEV_CALL void gpsh_dev_rounds_gather(struct gpsh_dev_coll *c, char *blocks, uint64_t bytes)
 {
+    GPSH_DEV_BOUNDS();
     for (int round = 0, have = 1; have < c->n; round++, have *= 2) {
         int wanted = have < c->n - have ? have : c->n - have;
         gpsh_dev_round(c, round, have, blocks + (unsigned)have * bytes, blocks,
@@ -72,6 +75,7 @@ GPSH_DEV_CALL void gpsh_dev_rounds_gather(struct gpsh_dev_coll *c, char *blocks,
 
 GPSH_DEV_CALL int gpsh_dev_rounds_met(struct gpsh_dev_coll c)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_rounds_gather(&c, nullptr, 0);
     return c.status;
 }
@@ -80,6 +84,7 @@ GPSH_DEV_CALL int gpsh_dev_rounds_met(struct gpsh_dev_coll c)
 GPSH_DEV_CALL void gpsh_dev_rounds_cast(struct gpsh_dev_coll *c, int root, char *block,
                                         uint64_t bytes)
 {
+    GPSH_DEV_BOUNDS();
     int after = c->me - root < 0 ? c->me - root + c->n : c->me - root;
     for (int round = 0, have = 1; have < c->n; round++, have *= 2)
         gpsh_dev_round(c, round, have, block, block,
@@ -132,6 +137,7 @@ GPSH_DEV void gpsh_dev_rounds_take(const struct gpsh_dev_coll &c, const struct g
 // gpushmem_coll_in_rounds says which. By one block.
 GPSH_DEV_CALL int gpsh_dev_rounds_done(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t bytes = gpsh_dev_coll_bytes(op), padded = gpushmem_coll_padded(bytes);
     char *blocks = c.scratch + gpushmem_coll_stage_at(c.room, c.stream) +
                    (c.epoch & 1) * gpushmem_coll_half_stage(c.stream);

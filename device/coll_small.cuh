@@ -450,6 +450,7 @@ GPSH_DEV void gpsh_dev_small_take(struct gpsh_dev_coll *c, const struct gpushmem
 template <int OTHERS>
 GPSH_DEV_CALL int gpsh_dev_small_many(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     constexpr unsigned UNITS = GPUSHMEM_THREAD_LOADS >= 16 ? 4 : 2, SENDS = 4 * UNITS;
     const gpsh_dev_small_way<OTHERS> w = gpsh_dev_small_way_of<OTHERS>(c, op);
     const unsigned step = c.lanes * GPSH_LL_UNIT, first = c.lane * GPSH_LL_UNIT;

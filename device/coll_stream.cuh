@@ -95,6 +95,7 @@ GPSH_DEV_CALL void gpsh_dev_stream_packets_once(const struct gpushmem_dev &dev,
                                                 const struct gpushmem_dev_team &team,
                                                 const struct gpushmem_coll_op &op)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_stream_packets(dev, team, op);
 }
 

@@ -58,6 +58,7 @@ GPSH_DEV int gpsh_dev_coll_compare_sync(struct gpsh_dev_coll *c, bool quiet)
 GPSH_DEV_CALL int gpsh_dev_team_sync(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                      struct gpsh_dev_group group, int handle, bool quiet)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
     if (!gpsh_dev_coll_begin(&c, teams, handle))
         return c.status;

@@ -54,6 +54,7 @@ GPSH_DEV int gpsh_dev_coll_fold_end(const struct gpsh_dev_coll &c,
 template <int WORDS>
 GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_load_part(const char *from, uint64_t left)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_unit<WORDS> unit = {};
     bool words = !((uintptr_t)from & 3);
     GPSH_UNROLL
@@ -73,6 +74,7 @@ GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_load_part(const char *from, uint64_t
 template <int WORDS>
 GPSH_DEV_CALL void gpsh_dev_store_part(char *to, gpsh_dev_unit<WORDS> unit, uint64_t left)
 {
+    GPSH_DEV_BOUNDS();
     bool words = !((uintptr_t)to & 3);
     GPSH_UNROLL
     for (unsigned i = 0; i < WORDS; i++) {
@@ -206,6 +208,7 @@ template <int WORDS>
 GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_gather(const char *block, uint64_t at, uint64_t left,
                                                    uint32_t width, int64_t stride)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_unit<WORDS> unit = {};
     for (unsigned i = 0; i < 4 * WORDS && i < left; i++) {
         uint64_t element = (at + i) / width;
@@ -219,6 +222,7 @@ template <int WORDS>
 GPSH_DEV_CALL void gpsh_dev_scatter(char *block, gpsh_dev_unit<WORDS> unit, uint64_t at,
                                     uint64_t left, uint32_t width, int64_t stride)
 {
+    GPSH_DEV_BOUNDS();
     for (unsigned i = 0; i < 4 * WORDS && i < left; i++) {
         uint64_t element = (at + i) / width;
         block[element * stride * width + (at + i) % width] = (char)(unit.w[i / 4] >> i % 4 * 8);
@@ -230,6 +234,7 @@ GPSH_DEV_CALL void gpsh_dev_scatter(char *block, gpsh_dev_unit<WORDS> unit, uint
 GPSH_DEV_CALL void gpsh_dev_coll_copy(char *to, const char *from, uint64_t bytes, unsigned lane,
                                       unsigned lanes)
 {
+    GPSH_DEV_BOUNDS();
 #if defined(__CUDACC__)
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
     if (apart % 16 == 0)
@@ -249,6 +254,7 @@ GPSH_DEV_CALL void gpsh_dev_coll_copy(char *to, const char *from, uint64_t bytes
 GPSH_DEV_CALL void gpsh_dev_coll_copy_apart(char *to, const char *from, struct gpushmem_coll_op op,
                                             unsigned lane, unsigned lanes)
 {
+    GPSH_DEV_BOUNDS();
     for (uint64_t i = lane; i < op.n; i += lanes) {
         uint64_t at = i * op.width;
         gpsh_dev_unit<4> unit = gpsh_dev_gather<4>(from, at, op.width, op.width, op.source_stride);

@@ -113,6 +113,7 @@ GPSH_DEV void gpsh_dev_unrolled_enter(struct gpsh_dev_coll *c)
 template <int RANKS, int TYPE>
 GPSH_DEV_CALL int gpsh_dev_unrolled_sum(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     const gpsh_dev_fold_one<TYPE, GPUSHMEM_COLL_SUM> fold;
     const struct gpsh_dev_fold_job job = gpsh_dev_fold_plan(c, op);
     gpsh_dev_unrolled<RANKS> u = {};
@@ -137,6 +138,7 @@ GPSH_DEV_CALL int gpsh_dev_unrolled_sum(struct gpsh_dev_coll c, struct gpushmem_
 template <int RANKS>
 GPSH_DEV_CALL int gpsh_dev_unrolled_push(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     char *base = gpsh_dev_coll_dest(op, c.me);
     gpsh_dev_unrolled<RANKS> u = {};
     GPSH_UNROLL
@@ -161,6 +163,7 @@ GPSH_DEV_CALL int gpsh_dev_unrolled_push(struct gpsh_dev_coll c, struct gpushmem
 template <int RANKS>
 GPSH_DEV_CALL int gpsh_dev_unrolled_relay(struct gpsh_dev_coll c, struct gpushmem_coll_op op)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_slice part = gpsh_dev_relay_part(c, op);
     char *dest = (char *)op.dest + part.first;
     gpsh_dev_unrolled<RANKS> u = {};

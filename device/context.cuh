@@ -64,6 +64,7 @@ GPSH_DEV const struct gpushmem_dev_team *gpsh_dev_ctx_team(const struct gpushmem
 // name different ones, and go on together.
 GPSH_DEV_CALL int gpsh_dev_ctx_rank_pe(const struct gpushmem_dev &dev, int handle, int rank)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpushmem_dev_team *team = gpsh_dev_ctx_team(dev, handle);
     uint64_t n = team ? (uint64_t)team->n : 0;
     if ((uint64_t)(unsigned)rank < n)
@@ -124,6 +125,7 @@ GPSH_DEV void gpsh_dev_ctx_pe_quiet(const struct gpushmem_dev &dev,
 GPSH_DEV_CALL struct gpushmem_dev_ctx gpsh_dev_ctx_claim(const struct gpushmem_dev &dev, int team,
                                                          long options)
 {
+    GPSH_DEV_BOUNDS();
     const int bad = GPUSHMEM_ERR_INVALID;
     if (options & ~(long)GPSH_DEV_CTX_OPTIONS ||
         (team != GPUSHMEM_TEAM_WORLD && !gpsh_dev_ctx_team(dev, team)))
@@ -149,6 +151,7 @@ GPSH_DEV_CALL struct gpushmem_dev_ctx gpsh_dev_ctx_claim(const struct gpushmem_d
 // an answer in vain, and the next to have the ring would find its command there.
 GPSH_DEV_CALL void gpsh_dev_ctx_free(const struct gpushmem_dev &dev, struct gpushmem_dev_ctx ctx)
 {
+    GPSH_DEV_BOUNDS();
     const uint32_t index = ctx.number - 1;
     bool exists = index < dev.n_contexts &&
                   gpsh_dev_load32_relaxed_gpu(&dev.contexts[index].tag) == ctx.tag && ctx.tag;

@@ -238,6 +238,7 @@ GPSH_DEV gpsh_dev_unit<WORDS> gpsh_dev_narrow_here(const gpsh_dev_acc<WORDS> &ac
 template <int WORDS>
 GPSH_DEV_CALL gpsh_dev_unit<WORDS> gpsh_dev_narrow(gpsh_dev_acc<WORDS> acc, int type)
 {
+    GPSH_DEV_BOUNDS();
     return gpsh_dev_narrow_here<WORDS>(acc, type);
 }
 
@@ -354,6 +355,7 @@ template <int WORDS>
 GPSH_DEV_CALL gpsh_dev_acc<WORDS>
 gpsh_dev_fold_step(gpsh_dev_acc<WORDS> acc, gpsh_dev_unit<WORDS> in, int type, int fold, bool first)
 {
+    GPSH_DEV_BOUNDS();
     if (first && gpsh_dev_is_short_float(type)) {
         gpsh_dev_widen(&acc, in, type);
         return acc;

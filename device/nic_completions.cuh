@@ -106,6 +106,7 @@ GPSH_DEV struct gpsh_dev_nic_reach gpsh_dev_nic_look(const struct gpushmem_nic_q
 GPSH_DEV_CALL void gpsh_dev_nic_fail_at(struct gpushmem_nic_queue *q,
                                         const struct gpsh_dev_nic_reach at)
 {
+    GPSH_DEV_BOUNDS();
     const uint64_t position = gpsh_dev_nic_position_of(at.last, at.done),
                    why = gpsh_dev_load64_value_sys(gpsh_dev_nic_cqe(q, at.next) + 48);
     gpsh_dev_max64_relaxed_gpu(&q->done, position);
@@ -178,6 +179,7 @@ enum { GPSH_NIC_WAITS_ON = 1 };
 GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
                                          struct gpsh_dev_nic_wait *wait)
 {
+    GPSH_DEV_BOUNDS();
     // side by side
     const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
                    looked = gpsh_dev_load64_relaxed_gpu(&q->looked),
@@ -198,6 +200,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
 GPSH_DEV_CALL int gpsh_dev_nic_await_done(struct gpushmem_nic_queue *q, uint64_t least,
                                           uint32_t behind)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_nic_wait wait = {least, 0, {}, behind};
     int status = GPSH_NIC_WAITS_ON;
     while (status == GPSH_NIC_WAITS_ON)
@@ -211,6 +214,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_await_done(struct gpushmem_nic_queue *q, uint64_t
 // was recorded.
 GPSH_DEV_CALL int gpsh_dev_nic_await(struct gpushmem_nic_queue *q, uint64_t end)
 {
+    GPSH_DEV_BOUNDS();
     const int status = gpsh_dev_nic_await_done(q, end, 0);
     if (status && !gpsh_dev_nic_has_failed(q, end))
         gpsh_dev_fail(*gpushmem_nic_dev(q), status, q->pe, nullptr, 0);

@@ -92,6 +92,7 @@ GPSH_DEV struct gpsh_dev_nic_row gpsh_dev_nic_walk(const struct gpsh_dev_bell &b
 GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(struct gpushmem_nic_queue *q, uint64_t first,
                                                 int status)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_nic_give_up(q, first, status);
     if (status == GPUSHMEM_ERR_TIMEOUT)
         gpsh_dev_fail(*gpushmem_nic_dev(q), status, q->pe, nullptr, 0);
@@ -105,6 +106,7 @@ GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
                                           const struct gpsh_dev_bell bell, uint64_t first,
                                           uint64_t written, uint64_t head)
 {
+    GPSH_DEV_BOUNDS();
     const uint64_t own = written;
     uint64_t room = 0;
     if (head > gpushmem_nic_end(own)) { // else it is alone, and looks at nothing more
@@ -133,6 +135,7 @@ GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
 GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_t first,
                                            uint64_t written)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_lean_wait wait = {};
     for (;;) {
         const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q); // all of these side by side

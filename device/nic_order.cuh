@@ -12,6 +12,7 @@
 // Everything that kernels posted to any queue before is complete.
 GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
 {
+    GPSH_DEV_BOUNDS();
     const uint32_t *used = gpushmem_nic_used(dev.nic, dev.n_pes),
                    n = gpsh_dev_load32_relaxed_gpu(&dev.nic->n_used);
     uint32_t pe = gpsh_dev_load32_relaxed_gpu(used); // beside the number, as there is mostly one
@@ -28,6 +29,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
 
 GPSH_DEV_CALL void gpsh_dev_nic_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
+    GPSH_DEV_BOUNDS();
     struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
     gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
 }
@@ -40,6 +42,7 @@ GPSH_DEV_CALL void gpsh_dev_nic_quiet_pe(const struct gpushmem_dev &dev, int pe)
 GPSH_DEV_CALL void gpsh_dev_nic_meet_fence(const struct gpushmem_dev &dev,
                                            struct gpushmem_nic_queue *q)
 {
+    GPSH_DEV_BOUNDS();
     const uint64_t fences = gpsh_dev_load64_relaxed_gpu(&dev.nic->fences);
     for (uint32_t i = 0; i < dev.n_rings; i++) { // one after the other: registers, again
         const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, i);
@@ -64,6 +67,7 @@ enum gpsh_dev_nic_how {
 // complete when this returns.
 GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_step_aside(struct gpushmem_nic_queue *q)
 {
+    GPSH_DEV_BOUNDS();
     const uint64_t before = gpsh_dev_load64_relaxed_gpu(&q->fence_at);
     if (gpsh_dev_load64_relaxed_gpu(&q->done) < before)
         gpsh_dev_nic_await(q, before);
@@ -75,12 +79,14 @@ GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_step_aside(struct gpushmem_nic_
 // posted after it waits as after a fence.
 GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_before_ring(struct gpushmem_nic_queue *q)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
     return GPSH_NIC_LEFT;
 }
 
 GPSH_DEV_CALL void gpsh_dev_nic_after_ring(const struct gpushmem_dev &dev)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_fence_gpu(); // who sees the count finds the ring under way
     gpsh_dev_add64_relaxed_gpu(&dev.nic->fences, 1);
 }

@@ -39,6 +39,7 @@ enum { GPSH_NIC_WITH_READ = 1 }; // one more, behind them
 GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(struct gpushmem_nic_queue *q, unsigned n,
                                                           uint64_t done, uint32_t flags)
 {
+    GPSH_DEV_BOUNDS();
     const unsigned mask = gpsh_dev_lanes_with(q),
                    count = n * gpsh_dev_lanes_size(mask) + (flags & GPSH_NIC_WITH_READ);
     uint64_t first = 0;
@@ -55,6 +56,7 @@ GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(struct gpushmem_nic_qu
 GPSH_DEV_CALL bool gpsh_dev_nic_await_room(struct gpushmem_nic_queue *q, unsigned mask,
                                            uint64_t first, unsigned count)
 {
+    GPSH_DEV_BOUNDS();
     int status = 0;
     if (gpsh_dev_lanes_rank(mask) == 0) {
         status = gpsh_dev_nic_await_done(q, first + count - q->depth, q->depth);
@@ -68,6 +70,7 @@ GPSH_DEV_CALL bool gpsh_dev_nic_await_room(struct gpushmem_nic_queue *q, unsigne
 GPSH_DEV_CALL void gpsh_dev_nic_commit(struct gpushmem_nic_queue *q, unsigned mask, uint64_t first,
                                        unsigned count, uint32_t kind)
 {
+    GPSH_DEV_BOUNDS();
     kind = (uint32_t)gpsh_dev_lanes_last(mask, kind);
     gpsh_dev_lanes_meet(mask); // their stores, before the first one's fence
     if (gpsh_dev_lanes_rank(mask) == 0)
@@ -83,6 +86,7 @@ GPSH_DEV_CALL uint32_t gpsh_dev_nic_read_back(const struct gpushmem_nic_queue *q
                                               const struct gpsh_dev_nic_facts facts,
                                               uint64_t position)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_wqe read = gpsh_dev_wqe_data(GPSH_NIC_READ, gpushmem_nic_dev(q)->heap,
                                                        q->scrap, q->answers_lkey, sizeof(uint64_t));
     gpsh_dev_nic_write(facts, position, read, GPSH_NIC_SIGNALLED);
@@ -123,6 +127,7 @@ template <int N> GPSH_DEV uint64_t gpsh_dev_nic_fill(const struct gpsh_dev_posti
 template <int N>
 GPSH_DEV_CALL uint64_t gpsh_dev_nic_fill_late(const struct gpsh_dev_posting<N> &posting)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_places &places = posting.places;
     return gpsh_dev_nic_await_room(posting.q, places.mask, places.first,
                                    N * gpsh_dev_lanes_size(places.mask) + posting.reads)

@@ -23,6 +23,7 @@ struct gpsh_dev_fetching {
 // Waits for it. In the thread's own memory, as what is written late.
 GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_collect(const struct gpsh_dev_fetching &word)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_answer answer = {0, GPUSHMEM_ERR_TRANSPORT, true};
     if (word.end)
         answer.status = gpsh_dev_nic_await(word.q, word.end);
@@ -109,6 +110,7 @@ GPSH_DEV struct gpsh_dev_nic_way gpsh_dev_nic_way_of(const struct gpushmem_dev &
 GPSH_DEV_CALL bool gpsh_dev_nic_prepare(const struct gpushmem_dev &dev,
                                         const struct gpushmem_nic *nic, int pe)
 {
+    GPSH_DEV_BOUNDS();
     struct gpushmem_nic_queue *q = &gpushmem_nic_queues(nic)[pe];
     const uint32_t state = gpsh_dev_load32_relaxed_gpu(&q->state);
     if (state == GPUSHMEM_NIC_NONE)
@@ -177,6 +179,7 @@ GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_leave(const struct gpushmem_dev
                                                        const struct gpushmem_nic *nic, int pe,
                                                        bool prepared)
 {
+    GPSH_DEV_BOUNDS();
     struct gpushmem_nic_queue *q = gpsh_dev_nic_to(dev, nic, pe, prepared).q;
     return q ? gpsh_dev_nic_step_aside(q) : GPSH_NIC_UNREADY;
 }
@@ -211,6 +214,7 @@ GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_put_value(const struct gpushmem
                                                            uint64_t value, size_t bytes, int pe,
                                                            bool prepared)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe, prepared);
     const uint64_t payload[4] = {value, 0, 0, 0};
     return way.q ? gpsh_dev_nic_put_carried(way, to, payload, (uint32_t)bytes) : GPSH_NIC_UNREADY;
@@ -221,6 +225,7 @@ GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_put(const struct gpushmem_dev &
                                                      const void *from, size_t bytes, int pe,
                                                      bool blocking, bool prepared)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe, prepared);
     if (!way.q)
         return GPSH_NIC_UNREADY;
@@ -243,6 +248,7 @@ GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_get(const struct gpushmem_dev &
                                                      const void *from, size_t bytes, int pe,
                                                      bool blocking, bool prepared)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe, prepared);
     if (!way.q)
         return GPSH_NIC_UNREADY;
@@ -261,6 +267,7 @@ GPSH_DEV_CALL struct gpsh_dev_taken gpsh_dev_nic_get_value(const struct gpushmem
                                                            const void *from, size_t bytes, int pe,
                                                            bool prepared)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe, prepared);
     struct gpushmem_nic_queue *q = way.q;
     if (!q)
@@ -300,6 +307,7 @@ GPSH_DEV_CALL struct gpsh_dev_answer gpsh_dev_nic_fetch_word(const struct gpushm
                                                              const void *target, uint32_t width,
                                                              uint64_t operand, uint64_t compare)
 {
+    GPSH_DEV_BOUNDS();
     return gpsh_dev_nic_fetch(dev, q, gpsh_dev_nic_amo_wqe(q, amo, target, operand, compare),
                               amo == GPUSHMEM_AMO_FETCH ? 0 : 2, width);
 }
@@ -342,6 +350,7 @@ gpsh_dev_nic_amo(const struct gpushmem_dev &dev, const struct gpushmem_nic *nic,
                  enum gpushmem_amo amo, void *target, size_t width, uint64_t operand,
                  uint64_t compare, int pe, bool fetch, bool prepared)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe, prepared);
     struct gpushmem_nic_queue *q = way.q;
     if (!q)
@@ -376,6 +385,7 @@ gpsh_dev_nic_put_signal(const struct gpushmem_dev &dev, const struct gpushmem_ni
                         const void *from, size_t bytes, uint64_t *signal, uint64_t value, int op,
                         int pe, bool blocking, bool prepared)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpsh_dev_nic_way way = gpsh_dev_nic_to(dev, nic, pe, prepared);
     struct gpushmem_nic_queue *q = way.q;
     if (!q)

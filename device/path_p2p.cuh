@@ -159,6 +159,7 @@ template <class From> GPSH_DEV void gpsh_dev_copy_word(char *to, const char *fro
 template <class Scope, class From>
 GPSH_DEV_CALL void gpsh_dev_copy_any(char *to, const char *from, size_t bytes)
 {
+    GPSH_DEV_BOUNDS();
     if (!gpsh_dev_is_word(to, from, bytes))
         gpsh_dev_copy_many<Scope, From>(to, from, bytes);
     else if (Scope::rank() == 0)

@@ -91,6 +91,7 @@ GPSH_DEV size_t gpsh_dev_private_piece(size_t left)
 
 GPSH_DEV_CALL void gpsh_dev_ring_fence(const struct gpushmem_dev &dev, int pe)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_submit(dev, gpsh_dev_command(GPUSHMEM_CMD_FENCE, pe, nullptr, nullptr, 0),
                     GPSH_DEV_NOTHING);
 }
@@ -148,6 +149,7 @@ GPSH_DEV bool gpsh_dev_any_ring_under_way(const struct gpushmem_dev &dev)
 
 GPSH_DEV_CALL void gpsh_dev_ring_fence_all(const struct gpushmem_dev &dev)
 {
+    GPSH_DEV_BOUNDS();
     const uint32_t own = gpsh_dev_ring_number(dev);
     if (gpsh_dev_posts(dev) && !gpsh_dev_any_ring_under_way(dev))
         return; // kernels post elsewhere, and a command would have to be waited for there
@@ -160,6 +162,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_fence_all(const struct gpushmem_dev &dev)
 GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, char *to,
                                              const char *from, size_t bytes, int pe)
 {
+    GPSH_DEV_BOUNDS();
     for (size_t at = 0, n; at < bytes; at += n) {
         n = gpsh_dev_private_piece(bytes - at);
         gpsh_dev_ring_put_value(dev, to + at, gpsh_dev_load_small(from + at, n), n, pe);
@@ -169,6 +172,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_private(const struct gpushmem_dev &dev, cha
 GPSH_DEV_CALL void gpsh_dev_ring_get_private(const struct gpushmem_dev &dev, char *to,
                                              const char *from, size_t bytes, int pe)
 {
+    GPSH_DEV_BOUNDS();
     for (size_t at = 0, n; at < bytes; at += n) {
         n = gpsh_dev_private_piece(bytes - at);
         uint64_t value = gpsh_dev_ring_get_value(dev, from + at, n, pe);
@@ -191,6 +195,7 @@ GPSH_DEV void gpsh_dev_load_carried(uint64_t (&words)[N], const void *from, size
 GPSH_DEV_CALL void gpsh_dev_ring_put_inline(const struct gpushmem_dev &dev, void *to,
                                             const void *from, size_t bytes, int pe)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t words[GPUSHMEM_INLINE_BYTES / 8];
     gpsh_dev_load_carried(words, from, bytes);
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, to, nullptr, bytes);
@@ -205,6 +210,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_inline(const struct gpushmem_dev &dev, void
 GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, const void *from,
                                      size_t bytes, int pe, bool blocking)
 {
+    GPSH_DEV_BOUNDS();
     // a load is quicker than the fence that a pointer wants
     if (bytes == 8 || bytes == 4 || bytes == 2 || bytes == 1) {
         gpsh_dev_ring_put_value(dev, to, gpsh_dev_load_small(from, bytes), bytes, pe);
@@ -225,6 +231,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_put(const struct gpushmem_dev &dev, void *to, c
 GPSH_DEV_CALL void gpsh_dev_ring_get(const struct gpushmem_dev &dev, void *to, const void *from,
                                      size_t bytes, int pe, bool blocking)
 {
+    GPSH_DEV_BOUNDS();
     if (gpsh_dev_is_private(to)) {
         gpsh_dev_ring_get_private(*dev.self, (char *)to, (const char *)from, bytes, pe);
         return;
@@ -249,6 +256,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_strided(const struct gpushmem_dev &dev,
                                          const void *local, ptrdiff_t target_stride,
                                          ptrdiff_t source_stride, size_t n, size_t size, int pe)
 {
+    GPSH_DEV_BOUNDS();
     if (gpsh_dev_is_private(local)) {
         bool put = opcode == GPUSHMEM_CMD_IPUT;
         ptrdiff_t far = put ? target_stride : source_stride,
@@ -272,6 +280,7 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void
                                             const void *from, size_t bytes, uint64_t *signal,
                                             uint64_t value, int op, int pe, bool blocking)
 {
+    GPSH_DEV_BOUNDS();
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
     if (bytes && bytes <= GPUSHMEM_SIGNAL_INLINE_BYTES) {
         uint64_t words[GPUSHMEM_SIGNAL_INLINE_BYTES / 8];
@@ -314,6 +323,7 @@ GPSH_DEV uint64_t gpsh_dev_ring_amo(const struct gpushmem_dev &dev, enum gpushme
 GPSH_DEV_CALL uint64_t gpsh_dev_ask_quiet_pe(const struct gpushmem_dev &dev, uint32_t number,
                                              int pe)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t index;
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_QUIET_PE, pe, nullptr, nullptr, 0);
     return gpsh_dev_push(dev, gpsh_dev_ring_at(dev, number), c, &index) ? 0 : index + 1;
@@ -322,6 +332,7 @@ GPSH_DEV_CALL uint64_t gpsh_dev_ask_quiet_pe(const struct gpushmem_dev &dev, uin
 GPSH_DEV_CALL int gpsh_dev_await_quiet_pe(const struct gpushmem_dev &dev, uint32_t number, int pe,
                                           uint64_t answer)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
     return gpsh_dev_await_answer(dev, ring, &ring.completed_pe[pe], answer);
 }
@@ -331,6 +342,7 @@ GPSH_DEV_CALL int gpsh_dev_await_quiet_pe(const struct gpushmem_dev &dev, uint32
 // then the proxy is asked. Four rings are looked at, and asked, at once.
 GPSH_DEV_CALL void gpsh_dev_ring_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
+    GPSH_DEV_BOUNDS();
     for (uint32_t first = 0; first < dev.n_rings; first += GPSH_DEV_AT_ONCE) {
         uint64_t head[GPSH_DEV_AT_ONCE], now[GPSH_DEV_AT_ONCE] = {}, answer[GPSH_DEV_AT_ONCE];
         gpsh_dev_rings_under_way(dev, first, head);

@@ -67,6 +67,7 @@ GPSH_DEV struct gpsh_dev_slot gpsh_dev_warp_reserve(const struct gpushmem_ring &
 GPSH_DEV_CALL void gpsh_dev_ring_put_warp(const struct gpushmem_dev &dev, char *to, uint64_t value,
                                           unsigned bytes, int pe, bool goes)
 {
+    GPSH_DEV_BOUNDS();
     enum { WORDS = GPUSHMEM_INLINE_BYTES / 8 };
     const unsigned size = gpsh_scope_warp::size(),
                    mask = size == 32 ? 0xffffffffu : gpsh_dev_lanes_below(size);

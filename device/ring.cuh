@@ -136,6 +136,7 @@ GPSH_DEV void gpsh_dev_lose_ring(const struct gpushmem_ring &ring)
 GPSH_DEV_CALL int gpsh_dev_await_room_late(const struct gpushmem_dev &dev, uint32_t number,
                                            uint64_t index, int pe)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
     uint64_t entries = (uint64_t)1 << ring.entries_log2;
     int status = gpsh_dev_await_count(dev, gpsh_dev_consumed(ring), index - entries + 1);
@@ -265,6 +266,7 @@ struct gpsh_dev_answer {
 GPSH_DEV_CALL struct gpsh_dev_answer
 gpsh_dev_await_reply(const struct gpushmem_dev &dev, uint32_t number, struct gpsh_dev_claim claim)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_let_it_travel();
     const struct gpushmem_reply *slot = &dev.replies[claim.slot];
     const int32_t *error = &gpsh_dev_ring_at(dev, number).status->error;
@@ -308,6 +310,7 @@ GPSH_DEV struct gpushmem_command gpsh_dev_with_reply(struct gpushmem_command com
 // with something that others need. Its number, or a negative status.
 GPSH_DEV_CALL int gpsh_dev_find_reply(const struct gpushmem_dev &dev, struct gpsh_dev_claim failed)
 {
+    GPSH_DEV_BOUNDS();
     struct gpsh_dev_wait wait = gpsh_dev_wait_begin(dev);
     gpsh_dev_unclaim_reply(dev, failed);
     for (uint32_t slot = failed.slot;;) {
@@ -377,6 +380,7 @@ GPSH_DEV int gpsh_dev_await_answer(const struct gpushmem_dev &dev, const struct 
 GPSH_DEV_CALL int gpsh_dev_await_completed(const struct gpushmem_dev &dev, uint32_t number,
                                            uint64_t index)
 {
+    GPSH_DEV_BOUNDS();
     int status =
         gpsh_dev_await_count(dev, gpsh_dev_completed(gpsh_dev_ring_at(dev, number)), index);
     if (status)

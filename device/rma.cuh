@@ -98,6 +98,7 @@ GPSH_DEV void gpsh_dev_put_value(const struct gpushmem_dev &dev, const struct gp
 // Misaligned, which is rare: in place it would be an instruction more for each step of it.
 GPSH_DEV_CALL uint64_t gpsh_dev_load_bytes(const char *from, size_t bytes)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t bits = 0;
     for (size_t i = 0; i < bytes; i++)
         bits |= (uint64_t)gpsh_way_get::load((const uint8_t *)from + i) << 8 * i;

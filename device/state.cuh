@@ -32,6 +32,7 @@ GPSH_DEV_CALL void gpsh_dev_record(struct gpushmem_device_fault *fault, uint32_t
                                    int pe, const void *address, uint64_t bytes,
                                    struct gpsh_dev_wanted wanted)
 {
+    GPSH_DEV_BOUNDS();
     uint32_t mine = status < 0 ? 1u : (uint32_t)status;
     if (gpsh_dev_exchange32_relaxed_gpu(claim, mine) == mine)
         return;
@@ -257,6 +258,7 @@ GPSH_DEV bool gpsh_dev_in_heap(const struct gpushmem_dev &dev, uint64_t offset, 
 GPSH_DEV_CALL bool gpsh_dev_check_well(const struct gpushmem_dev &dev, const void *address,
                                        uint64_t bytes, int pe, uint64_t call)
 {
+    GPSH_DEV_BOUNDS();
     const bool exists = (uint32_t)pe < (uint32_t)dev.n_pes;
     if (exists && gpsh_dev_in_heap(dev, (uint64_t)((const char *)address - dev.heap), bytes))
         return true;

@@ -249,6 +249,7 @@ GPSH_DEV size_t gpsh_dev_wait_some(const struct gpushmem_dev &dev, const gpsh_de
 // completion orders the two. False: that failed, which is recorded.
 GPSH_DEV_CALL bool gpsh_dev_await_mixed(const struct gpushmem_dev &dev, uint32_t first, uint32_t n)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t any = 0;
     for (uint32_t number = first; number < first + n; number++) {
         const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, number);
@@ -335,6 +336,7 @@ GPSH_DEV void gpsh_dev_pe_quiet(const struct gpushmem_dev &dev, const struct gpu
 GPSH_DEV_CALL void gpsh_dev_announce_by_ring(const struct gpushmem_dev &dev, uint64_t *word,
                                              uint64_t sequence, int pe)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpushmem_ring ring = gpsh_dev_ring_at(dev, 0);
     struct gpushmem_command put =
         gpsh_dev_command(GPUSHMEM_CMD_PUT_INLINE, pe, word, nullptr, sizeof sequence);

@@ -60,6 +60,7 @@ GPSH_DEV bool gpsh_dev_group_incomplete(const struct gpsh_dev_group &group)
 // Some thread brings a status: that which is nearest to 0.
 GPSH_DEV_CALL int gpsh_dev_group_settle(struct gpsh_dev_group group, int status)
 {
+    GPSH_DEV_BOUNDS();
     int settled = -1;
     while (!gpsh_dev_group_any(group, status == settled))
         settled--;
@@ -174,6 +175,7 @@ GPSH_DEV void gpsh_dev_coll_poison_at(const struct gpsh_dev_coll &c, const char 
 // and on streams, end at once.
 GPSH_DEV_CALL void gpsh_dev_coll_poison(struct gpsh_dev_coll c)
 {
+    GPSH_DEV_BOUNDS();
     const struct gpushmem_dev_team &team = c.dev.teams[c.handle & GPUSHMEM_TEAM_SLOT_MASK];
     gpsh_dev_coll_poison_at(c, team.scratch);
     if (!(c.flags & GPUSHMEM_DEV_TEAM_STREAM))
@@ -188,6 +190,7 @@ GPSH_DEV_CALL void gpsh_dev_coll_poison(struct gpsh_dev_coll c)
 GPSH_DEV_CALL int gpsh_dev_coll_look(struct gpsh_dev_coll c, struct gpsh_dev_wait *wait,
                                      const void *word, uint64_t value, uint64_t seen)
 {
+    GPSH_DEV_BOUNDS();
     wait->spins--;
     int status = gpsh_dev_spin(wait, true);
     if (!status)
@@ -277,6 +280,7 @@ GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag, bool fence =
 
 GPSH_DEV_CALL int gpsh_dev_coll_met(struct gpsh_dev_coll c, int flag, bool fence = true)
 {
+    GPSH_DEV_BOUNDS();
     gpsh_dev_coll_meet(&c, flag, fence);
     return c.status;
 }
@@ -331,6 +335,7 @@ GPSH_DEV void gpsh_dev_coll_finish(struct gpsh_dev_coll *c, int status)
 // later one. The first block does it, the others wait for that.
 GPSH_DEV_CALL int gpsh_dev_coll_rounded(struct gpsh_dev_coll c)
 {
+    GPSH_DEV_BOUNDS();
     uint64_t *done = (uint64_t *)(c.scratch + GPUSHMEM_COLL_ROUND_AT);
     if (c.block == 0) {
         gpsh_dev_coll_meet(&c, GPUSHMEM_COLL_ENTRY);
@@ -442,6 +447,7 @@ GPSH_DEV void gpsh_dev_coll_take_stream(struct gpsh_dev_coll *c,
 // the sequence at once. Whoever finds the bit set has taken it away, and gives it back.
 GPSH_DEV_CALL int gpsh_dev_coll_claim(struct gpsh_dev_coll c)
 {
+    GPSH_DEV_BOUNDS();
     c.status = 0;
     if (c.group.rank == 0 &&
         gpsh_dev_add64_relaxed_gpu(c.epoch_word, GPSH_DEV_UNDER_WAY) & GPSH_DEV_UNDER_WAY) {
