@@ -12,12 +12,15 @@ struct thread_start {
     void *arg;
 };
 
+static _Thread_local const char *own_name;
+
 // The thread names itself before it does anything else, so that threads it creates get the name.
 static void *thread_main(void *arg)
 {
     struct thread_start start = *(struct thread_start *)arg;
     free(arg);
     pthread_setname_np(pthread_self(), start.name);
+    own_name = start.name;
     return start.run(start.arg);
 }
 
@@ -40,6 +43,11 @@ int gpsh_without_signals(int (*run)(void *), void *arg)
     int result = run(arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
+}
+
+const char *gpsh_thread_name(void)
+{
+    return own_name;
 }
 
 int gpsh_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)

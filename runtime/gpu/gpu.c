@@ -9,6 +9,7 @@
 #include "core/hooks.h"
 #include "core/log.h"
 #include "core/thread.h"
+#include "gpu/gpu_call.h"
 
 struct gpsh_gpu gpsh_gpu;
 
@@ -29,6 +30,7 @@ void gpsh_gpu_on_close(void (*unload)(void))
 bool gpsh_gpu_enter(void)
 {
     gpsh_cu_context current = NULL;
+    gpsh_gpu_call_begin();
     if (!gpsh_cu.context_current(&current) && current == gpsh_gpu.context)
         return false;
     return !gpsh_cu.context_push(gpsh_gpu.context);
@@ -39,6 +41,7 @@ void gpsh_gpu_leave(bool entered)
     gpsh_cu_context ours;
     if (entered)
         gpsh_cu.context_pop(&ours);
+    gpsh_gpu_call_end();
 }
 
 int gpsh_gpu_relax(void)
@@ -193,6 +196,7 @@ void gpsh_gpu_close(void)
         gpsh_cu.stream_destroy(copies.stream);
     copies.stream = NULL;
     gpsh_gpu_leave(entered);
+    gpsh_gpu_forget_calls();
     // A primary context stays retained: the runtime API, PyTorch or our own next init may find it
     // current in some thread.
     gpsh_gpu = (struct gpsh_gpu){.ordinal = -1};

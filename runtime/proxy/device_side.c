@@ -17,6 +17,7 @@
 #include "core/config.h"
 #include "core/cpu.h"
 #include "core/sized.h"
+#include "gpu/gpu_call.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "job/failure.h"
@@ -464,17 +465,34 @@ int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
 
 // ---- Errors ----
 
+// "; meanwhile the CUDA driver has kept ...": why a kernel that timed out may not have been served.
+// The driver's call has just returned, or is about to, as the kernel is over.
+static const char *meanwhile(char *text, size_t bytes)
+{
+    uint64_t waited_ns = (uint64_t)gpsh_settings()->wait_timeout_ms * 1000000;
+    char why[GPSH_GPU_CALL_TEXT];
+    struct gpsh_gpu_call call;
+    text[0] = '\0';
+    if (waited_ns && gpsh_gpu_long_call(waited_ns / 2, waited_ns, &call)) {
+        gpsh_gpu_call_describe(&call, why, sizeof why);
+        snprintf(text, bytes, "; meanwhile %s", why);
+    }
+    return text;
+}
+
 // Names the first ring that kernels cannot use any more.
 static int fail_closed(int status)
 {
+    char why[GPSH_GPU_CALL_TEXT + 16];
     for (int i = 0; i < side.rings.n_rings; i++)
         if (__atomic_load_n(&side.rings.rings[i].status->lost, __ATOMIC_ACQUIRE))
             return gpsh_fail(status,
                              "command ring %d is lost: a kernel's thread waited longer than "
                              "GPUSHMEM_WAIT_TIMEOUT_MS=%lld "
                              "for room in it, and what was written to it since is not carried out; "
-                             "raise that, and initialise again",
-                             i, (long long)gpsh_settings()->wait_timeout_ms);
+                             "raise that, and initialise again%s",
+                             i, (long long)gpsh_settings()->wait_timeout_ms,
+                             meanwhile(why, sizeof why));
     return gpsh_fail(
         status,
         "a command ring is closed because of an earlier error: kernels cannot use it any more");
@@ -488,7 +506,7 @@ static int take_fault(uint32_t *word)
     if (!status)
         return 0;
     *word = fault->word;
-    char what[GPSH_KERNEL_TEXT];
+    char what[GPSH_KERNEL_TEXT], why[GPSH_GPU_CALL_TEXT + 16];
     gpsh_kernel_describe(fault, what, sizeof what);
     int lost = atomic_load(&gpsh_job()->failed_pe);
     if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
@@ -498,8 +516,9 @@ static int take_fault(uint32_t *word)
         fail_closed(status);
     else if (status == GPUSHMEM_ERR_TIMEOUT)
         gpsh_fail(status,
-                  "a kernel on PE %d timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s",
-                  gpsh_job()->my_pe, (long long)gpsh_settings()->wait_timeout_ms, what);
+                  "a kernel on PE %d timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s",
+                  gpsh_job()->my_pe, (long long)gpsh_settings()->wait_timeout_ms, what,
+                  meanwhile(why, sizeof why));
     else
         gpsh_fail(status, "a kernel on PE %d failed: %s%s%s", gpsh_job()->my_pe, what,
                   gpsh_kernel_explained(fault) ? "" : ": ",

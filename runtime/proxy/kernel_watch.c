@@ -16,8 +16,10 @@
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/thread.h"
+#include "gpu/gpu_call.h"
 #include "gpushmem/device_host.h"
 #include "job/job.h"
+#include "memory/heap.h"
 #include "observe/board.h"
 #include "observe/hang_report.h"
 #include "observe/status_request.h"
@@ -26,7 +28,7 @@
 // A waiting thread of a GPU looks at the host's words every few milliseconds. One of the emulation
 // takes 64 turns for that, which may be long ones where many share a core: only who has not
 // answered for a while does not wait.
-enum { ANSWER_STEPS = 100, ANSWER_STEP_NS = 1000000, LOOK_S = 1 };
+enum { ANSWER_STEPS = 100, ANSWER_STEP_NS = 1000000, LOOK_S = 1, REST_S = 10 };
 static const uint64_t look_ns = (uint64_t)LOOK_S * 1000000000, silence_ns = 3000000000;
 
 // The commands of a ring that are under way.
@@ -53,7 +55,8 @@ static atomic_int in_launch_wait;                // threads of the program
 static _Atomic uint64_t begun[GPSH_BOARD_WAITS]; // when, by their slots on the board; 0: none
 
 // The thread of the library rests while there are no launch waits, and is woken at most once a
-// second: a launch wait costs no system call, and a PE without any no wake-ups.
+// second: a launch wait costs no system call, and a PE without any no wake-ups, or a few for its
+// GPU (rest_s).
 void gpushmem_launch_waiting(int change)
 {
     static _Thread_local int slot;
@@ -109,6 +112,16 @@ static bool take_answer(char *text, size_t bytes)
     return true;
 }
 
+static void tell_of_call(const char *why)
+{
+    char text[GPSH_GPU_CALL_TEXT];
+    struct gpsh_gpu_call call;
+    if (!gpsh_gpu_long_call(look_ns, 0, &call))
+        return;
+    gpsh_gpu_call_describe(&call, text, sizeof text);
+    GPSH_LOG(WARN, "gpu", "%s%s", why, text);
+}
+
 static void answer_question(void)
 {
     char text[GPSH_KERNEL_TEXT];
@@ -123,6 +136,7 @@ static void answer_question(void)
         answered = take_answer(text, sizeof text);
     }
     ask_nothing();
+    tell_of_call("SIGUSR1: ");
     if (answered)
         GPSH_LOG(WARN, "kernel", "SIGUSR1: a kernel waits: %s", text);
     else if (waiting)
@@ -164,10 +178,11 @@ static void describe_ring(int number, char *text, size_t bytes)
 
 // ---- Waits that do not end ----
 
-// What is known of the launch waits that are under way.
+// What is known of the launch waits that are under way, or of a call that the driver keeps.
 struct launch_wait {
     int slot;      // on the board, of what a kernel waits for; 0: of none
     bool reported; // that
+    bool of_call;  // it is a thread of the library that waits, for the driver
 };
 
 // When the oldest one of them began, 0: there is none that is shown.
@@ -195,15 +210,25 @@ static void show_none(struct launch_wait *wait)
     *wait = (struct launch_wait){0};
 }
 
-static void report(struct launch_wait *wait, const char *text)
+static void call_for_all(struct launch_wait *wait)
 {
     wait->reported = true;
+    if (!gpsh_launcher_call())
+        gpsh_hang_report_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
+}
+
+static void report(struct launch_wait *wait, const char *text)
+{
     GPSH_LOG(WARN, "kernel",
              "in gpushmem_launch_wait for more than %lld s (GPUSHMEM_HANG_REPORT), waiting for a "
              "kernel: %s",
              (long long)gpsh_settings()->hang_report, text);
-    if (!gpsh_launcher_call())
-        gpsh_hang_report_log(gpsh_job()->boot->job_id, gpsh_job()->my_pe, gpsh_job()->n_pes);
+    call_for_all(wait);
+}
+
+static uint64_t report_ns(void)
+{
+    return (uint64_t)gpsh_settings()->hang_report * 1000000000;
 }
 
 // A wait that is shown and has not been reported is asked for as the limit has it, in turn with any
@@ -212,7 +237,7 @@ static void look(struct launch_wait *wait, uint64_t since_ns)
 {
     char text[GPSH_KERNEL_TEXT];
     uint64_t now_ns = gpsh_clock_ns(), stalled_ns;
-    uint64_t limit_ns = (uint64_t)gpsh_settings()->hang_report * 1000000000;
+    uint64_t limit_ns = report_ns();
     bool answered = take_answer(text, sizeof text), too_long = watch.patience_ns >= limit_ns;
     bool silent = !answered && watch.question && now_ns - watch.asked_ns >= silence_ns;
     int ring = stalled_ring(now_ns, look_ns, &stalled_ns);
@@ -233,15 +258,49 @@ static void look(struct launch_wait *wait, uint64_t since_ns)
         ask(late && watch.patience_ns != limit_ns ? limit_ns : look_ns);
 }
 
+// The driver keeps a thread of the library: that is why a kernel waits, whatever it says.
+static void look_at_call(struct launch_wait *wait, const struct gpsh_gpu_call *call)
+{
+    struct gpsh_wait_record record = {
+        .since_ns = call->since_ns,
+        .pe = -1,
+        .text = " for the CUDA driver: is a thread of the program in a copy of pageable memory, "
+                "or in cudaFree, in the default stream?"};
+    snprintf(record.what, sizeof record.what, "%s", call->thread);
+    if (!wait->of_call)
+        show_none(wait);
+    wait->of_call = true;
+    gpsh_board_show_wait(&wait->slot, &record);
+    if (!wait->reported && report_ns() && call->lasted_ns >= report_ns()) {
+        tell_of_call("");
+        call_for_all(wait);
+    }
+}
+
 static void mind(struct launch_wait *wait)
 {
+    struct gpsh_gpu_call call;
     uint64_t since_ns = oldest_launch_wait();
-    if (since_ns) {
-        look(wait, since_ns);
-    } else {
-        ask_nothing();
-        show_none(wait);
+    if (gpsh_gpu_long_call(look_ns, 0, &call)) {
+        look_at_call(wait, &call);
+        return;
     }
+    if (wait->of_call || !since_ns)
+        show_none(wait);
+    if (since_ns)
+        look(wait, since_ns);
+    else
+        ask_nothing();
+}
+
+// Nobody tells of a call that the driver keeps, so a PE that may make one is looked at now and
+// then.
+static int rest_s(void)
+{
+    int64_t limit_s = gpsh_settings()->hang_report;
+    if (!gpsh_heap()->device)
+        return 0;
+    return limit_s && limit_s < REST_S ? (int)limit_s : REST_S;
 }
 
 // Either this thread sees the wait of another that begins just now, or that one wakes it.
@@ -266,8 +325,8 @@ static void *run(void *unused)
             answer_question();
         seen = now;
         mind(&wait);
-        rested = !rested && may_rest();
-        gpsh_status_requests_await(ticket, rested ? 0 : LOOK_S);
+        rested = !rested && !wait.of_call && may_rest();
+        gpsh_status_requests_await(ticket, rested ? rest_s() : LOOK_S);
     }
     show_none(&wait);
     return unused;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A thread of the library that tells what kernels wait for: on each SIGUSR1; on the board while a
 // thread of the program is in gpushmem_launch_wait; and in the log, once, when one of their waits
-// has lasted GPUSHMEM_HANG_REPORT seconds. A kernel that computes is no hang, however long.
+// has lasted GPUSHMEM_HANG_REPORT seconds. A kernel that computes is no hang, however long. A call
+// of the CUDA driver that keeps a thread of the library is told likewise, also if nobody is in a
+// wait.
 #ifndef GPSH_KERNEL_WATCH_H
 #define GPSH_KERNEL_WATCH_H
 

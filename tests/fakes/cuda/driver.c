@@ -174,6 +174,20 @@ gpsh_cu_context fake_current(void)
     return depth ? stack[depth - 1] : NULL;
 }
 
+static const struct counter *held; // fake.lock
+static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
+
+void fake_cuda_hold(const char *function)
+{
+    const struct counter *c = function ? find_counter(function, strlen(function)) : NULL;
+    if (function && !c)
+        fake_misuse("fake_cuda_hold(%s): no such function", function);
+    pthread_mutex_lock(&fake.lock);
+    held = c;
+    pthread_cond_broadcast(&let_go);
+    pthread_mutex_unlock(&fake.lock);
+}
+
 gpsh_cu_result fake_enter(const char *function, enum fake_needs needs)
 {
     gpsh_cu_result code = 0;
@@ -181,6 +195,8 @@ gpsh_cu_result fake_enter(const char *function, enum fake_needs needs)
     struct counter *c = find_counter(function, plain_length(function));
     if (c && ++c->calls >= c->fail_from && c->calls <= c->fail_to)
         code = c->code;
+    while (c && c == held)
+        pthread_cond_wait(&let_go, &fake.lock);
     if (!code && !initialised)
         code = FAKE_NOT_INITIALISED;
     if (!code && needs == NEEDS_CONTEXT)

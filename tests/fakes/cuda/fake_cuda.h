@@ -39,5 +39,8 @@
 __attribute__((visibility("default"))) void *fake_cuda_host(unsigned long long device_pointer);
 // so far; name without _v2
 __attribute__((visibility("default"))) unsigned long fake_cuda_calls(const char *function);
+// Calls of the function, in all threads, return after the next fake_cuda_hold(NULL) only: as in a
+// driver where another thread copies pageable memory in the default stream behind a kernel.
+__attribute__((visibility("default"))) void fake_cuda_hold(const char *function);
 
 #endif
