@@ -108,13 +108,14 @@ if [ -n "$coll" ]; then
     export GPUSHMEM_HEAP_SIZE=3G
     # A job for each size: one that hangs costs its further rows alone. NCCL's kernels are loaded as they are needed, or each
     # job would load all; it registers no buffers by itself in graphs, where broadcasts would hang.
+    # Rows are appended to stderr: opened anew, a file that it goes to would lose what it has.
     for size in 8 4K 64K 256K 1M 4M 16M 64M 256M 1G; do
         CUDA_MODULE_LOADING=LAZY NCCL_GRAPH_REGISTER=0 timeout 20 "$bin/gpushmem" perf coll -n "$pes" --issuer stream \
             --sizes $size ${nccl:+--nccl "$nccl"} 2>&1 | awk '/ring/ { exit } { print; fflush() }'
-    done | tee /dev/stderr | coll_table
+    done | tee -a /dev/stderr | coll_table
     # those of PEs that map each other's memory, not of the ring
     GPUSHMEM_P2P=1 timeout 60 "$bin/gpushmem" perf coll -n "$pes" --issuer device --sizes 8,64,512,1K,4K,16K,64K |
-        awk '/ring/ { exit } { print }' | tee /dev/stderr | coll_table
+        awk '/ring/ { exit } { print }' | tee -a /dev/stderr | coll_table
     exit
 fi
 
