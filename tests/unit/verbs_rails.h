@@ -39,4 +39,10 @@ static inline void reopen_rails(void)
     open_rails(2);
 }
 
+// By which a request of the journal went.
+static inline const struct ibv_device *device_of(int post)
+{
+    return fake.journal[post].qp->context->device;
+}
+
 #endif
