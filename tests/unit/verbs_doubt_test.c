@@ -309,3 +309,37 @@ Test(verbs_doubt, rail_1_lost__while_a_lock_is_held_by_rail_0__goes_by_that)
     cr_assert_eq(pair.channel->flows[1].error, 0);
     cr_assert_eq(*(uint32_t *)(void *)pair.there, 1);
 }
+
+static int swaps(void)
+{
+    int n = 0;
+    for (int i = 0; i < fake.n_posts; i++)
+        n += fake.journal[i].wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    return n;
+}
+
+// Two atomics that compare and swap until it fits: the first has found another word than it
+// guessed, the second is in doubt. If the flow fails after all, nothing was done since.
+Test(verbs_doubt, rail_lost__next_step_of_an_atomic__waits_for_the_answer)
+{
+    open_asking();
+    struct verbs_flow *flow = lane_0()->flow;
+    uint64_t *words = (uint64_t *)(void *)pair.there;
+    flow->global = 3; // the NICs of both rails are atomic to each other
+    words[0] = words[1] = 5;
+    for (uint64_t i = 0; i < 2; i++) {
+        struct gpsh_op and = fake_amo(GPSH_AMO_AND, 8, 8 * i, 4, 0, NULL);
+        cr_assert_geq(fake_post_op(&pair, &and), 0);
+    }
+    fake_run(2, IBV_WC_RETRY_EXC_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert(lane_0()->doubt && flow->loops_ready == 1);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(swaps(), 2, "posted while it is not known how far PE 1 got");
+    pair.control_there[ANSWERS] = (uint64_t)verbs_question(0, 0) << 32 | VERBS_ANSWER_KNOWN |
+                                  ((lane_0()->first_psn + 1) & 0xffffff);
+    while (pair.channel->pending)
+        fake_settle(&pair);
+    cr_assert(words[0] == 4 && words[1] == 4);
+    cr_assert_eq(pair.channel->flows[1].error, 0);
+}
