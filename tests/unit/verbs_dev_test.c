@@ -1,46 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-// Opening and connecting: which port, which GID, which registration, and one clear sentence when
-// there is none.
-#include <criterion/criterion.h>
+// Opening and connecting: which device, which registration, and one clear sentence when there is
+// none.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "core/error.h"
-#include "core/nic_choice.h"
 #include "core/scratch.h"
-#include "tests/fakes/fake_pair.h"
-#include "transports/verbs/setup/verbs_setup.h"
+#include "verbs_opening.h"
 
-static struct fake_pair pair;
-
-static void reset(void)
-{
-    fake_reset();
-    memset(&pair, 0, sizeof pair);
-}
-
-static void close_all(void)
-{
-    fake_pair_close(&pair);
-    cr_assert_eq(fake.live_objects, 0, "%d verbs objects were not destroyed", fake.live_objects);
-}
-
-TestSuite(verbs_dev, .init = reset, .fini = close_all);
-
-static void refused(int code, const char *words)
-{
-    cr_assert_eq(fake_pair_open(&pair), code, "%s", gpsh_last_error());
-    cr_assert(strstr(gpsh_last_error(), words), "%s", gpsh_last_error());
-}
-
-static const struct verbs_rail *rail(int i)
-{
-    return &((struct gpsh_verbs *)pair.transport)->rails[i];
-}
+TestSuite(verbs_dev, .init = reset_pair, .fini = close_all);
 
 Test(verbs_dev, open__no_device__says_so)
 {
@@ -113,85 +83,6 @@ Test(verbs_dev, connect__no_route__names_both_ends)
     refused(GPUSHMEM_ERR_TRANSPORT, "cannot reach PE 0 at 10.1.0.1");
 }
 
-Test(verbs_dev, gid__default__ipv4_before_link_local)
-{
-    fake_gid(2, IBV_GID_TYPE_ROCE_V1, "10.1.0.1");
-    fake_gid(3, IBV_GID_TYPE_ROCE_V2, "2001:db8::1");
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 1);
-}
-
-Test(verbs_dev, gid__no_ipv4__global_ipv6)
-{
-    fake_gid(1, IBV_GID_TYPE_ROCE_V1, "10.1.0.1");
-    fake_gid(3, IBV_GID_TYPE_ROCE_V2, "2001:db8::1");
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 3);
-}
-
-Test(verbs_dev, gid__of_another_network_namespace__not_taken)
-{
-    fake.gids[1].ndev_ifindex = 0x7ffffff0;
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 0);
-}
-
-static void link_local_only(struct gpsh_verbs_blob_rail *rail)
-{
-    static const uint8_t gid[16] = {0xfe, 0x80, [15] = 2};
-    rail->gid_kinds = 1 << GPSH_VERBS_GID_V2_LOCAL;
-    memcpy(rail->gids[GPSH_VERBS_GID_V2_LOCAL], gid, sizeof gid);
-}
-
-static void of_version_1(struct gpsh_verbs_blob_rail *rail)
-{
-    rail->gid_kinds = 1 << GPSH_VERBS_GID_V1_LOCAL;
-    memcpy(rail->gids[GPSH_VERBS_GID_V1_LOCAL], rail->gids[GPSH_VERBS_GID_V2_LOCAL], 16);
-}
-
-// The other PE has no IPv4 address: both go by the best that both have.
-Test(verbs_dev, gid__the_peer_has_no_ipv4__link_local_on_both_sides)
-{
-    pair.peer_rail = link_local_only;
-    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
-    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 0);
-    cr_assert_eq(fake.rtr.ah_attr.grh.dgid.raw[0], 0xfe);
-    cr_assert_eq(fake.rtr.ah_attr.grh.dgid.raw[15], 2);
-    char line[160];
-    gpsh_verbs_ops.explain(pair.transport, 1, line, sizeof line);
-    cr_assert(strstr(line, "fake0:1 fe80::1 -> fe80::2"), "%s", line);
-}
-
-Test(verbs_dev, gid__the_same_kind_twice__the_first)
-{
-    fake_gid(2, IBV_GID_TYPE_ROCE_V2, "10.2.0.1");
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 1);
-}
-
-Test(verbs_dev, gid__wanted_index__no_other)
-{
-    pair.settings[0] = "GPUSHMEM_VERBS_GID_INDEX=0";
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 0);
-    cr_assert_eq(rail(0)->gid_kinds, 1 << GPSH_VERBS_GID_V2_LOCAL);
-}
-
-Test(verbs_dev, connect__no_kind_of_gid_in_common__lists_those_of_both)
-{
-    pair.peer_rail = of_version_1;
-    refused(GPUSHMEM_ERR_UNREACHABLE,
-            "it has fe80::1 (link-local RoCE v1), and fake0:1 has 10.1.0.1 (IPv4 RoCE v2), "
-            "fe80::1 (link-local RoCE v2)");
-}
-
-Test(verbs_dev, connect__wanted_index_is_of_a_kind_the_peer_lacks__says_so)
-{
-    pair.settings[0] = "GPUSHMEM_VERBS_GID_INDEX=1";
-    pair.peer_rail = link_local_only;
-    refused(GPUSHMEM_ERR_UNREACHABLE, "GPUSHMEM_VERBS_GID_INDEX");
-}
-
 Test(verbs_dev, connect__packet_numbers__are_not_those_of_the_last_job)
 {
     cr_assert_eq(fake_pair_open(&pair), 0);
@@ -203,27 +94,10 @@ Test(verbs_dev, connect__packet_numbers__are_not_those_of_the_last_job)
     cr_assert_leq(fake.rts.sq_psn, 0xffffff);
 }
 
-Test(verbs_dev, infiniband__port_wants_a_global_route__gets_one)
-{
-    fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
-    fake.port[0].flags = IBV_QPF_GRH_REQUIRED;
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(fake.rtr.ah_attr.is_global, 1);
-    cr_assert_eq(fake.rtr.ah_attr.grh.dgid.raw[0], 0xfe);
-}
-
 Test(verbs_dev, fork__asked_for_before_the_devices)
 {
     cr_assert_eq(fake_pair_open(&pair), 0);
     cr_assert_eq(fake.fork_inits, 1);
-}
-
-Test(verbs_dev, infiniband__reached_by_lid)
-{
-    fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(fake.rtr.ah_attr.dlid, 7);
-    cr_assert_eq(fake.rtr.ah_attr.is_global, 0);
 }
 
 Test(verbs_dev, connect__settings__reach_the_queue_pair)
@@ -250,90 +124,6 @@ Test(verbs_dev, connect__device_allows_fewer_reads__device_wins)
     fake.max_rd_atomic = 2;
     cr_assert_eq(fake_pair_open(&pair), 0);
     cr_assert_eq(fake.rts.max_rd_atomic, 2);
-}
-
-static void open_infiniband(const char *first_gid, const char *second_gid)
-{
-    fake.port[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
-    fake_gid(0, IBV_GID_TYPE_IB, first_gid);
-    if (second_gid)
-        fake_gid(1, IBV_GID_TYPE_IB, second_gid);
-    else
-        fake.gids[1].gid_type = (uint32_t)-1;
-}
-
-static void in_subnet(struct gpsh_verbs_blob_rail *rail, uint16_t flid, uint8_t subnet)
-{
-    int kind = flid ? GPSH_VERBS_GID_IB_ROUTED : GPSH_VERBS_GID_IB;
-    uint8_t *gid = rail->gids[kind];
-    rail->gid_kinds |= (uint8_t)(1 << kind);
-    rail->lid = 99;
-    gid[4] = (uint8_t)(flid >> 8);
-    gid[5] = (uint8_t)flid;
-    gid[7] = subnet;
-}
-
-static void in_another_subnet(struct gpsh_verbs_blob_rail *rail)
-{
-    in_subnet(rail, 0, 9);
-}
-
-static void in_another_flid_subnet(struct gpsh_verbs_blob_rail *rail)
-{
-    in_subnet(rail, 0x1234, 9);
-}
-
-static void behind_another_flid(struct gpsh_verbs_blob_rail *rail)
-{
-    in_subnet(rail, 0x1234, 1);
-}
-
-Test(verbs_dev, infiniband__another_subnet__refused_by_name)
-{
-    open_infiniband("fe80::1", NULL);
-    pair.peer_rail = in_another_subnet;
-    refused(GPUSHMEM_ERR_UNREACHABLE, "PE 1 (GID fe80:0:0:9::1) is in another InfiniBand subnet "
-                                      "than fake0:1 (GID fe80::1)");
-    cr_assert(strstr(gpsh_last_error(), "GPUSHMEM_VERBS_ROUTER_LID"), "%s", gpsh_last_error());
-}
-
-Test(verbs_dev, infiniband__another_subnet_and_a_router__its_lid)
-{
-    open_infiniband("fe80::1", NULL);
-    pair.peer_rail = in_another_subnet;
-    pair.settings[0] = "GPUSHMEM_VERBS_ROUTER_LID=77";
-    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
-    cr_assert_eq(fake.rtr.ah_attr.dlid, 77);
-    cr_assert_eq(fake.rtr.ah_attr.is_global, 1);
-    cr_assert_eq(fake.rtr.ah_attr.grh.dgid.raw[7], 9);
-}
-
-// Not by the port's own LID, which means another port here.
-Test(verbs_dev, infiniband__another_subnet_by_flids__the_peers_flid)
-{
-    open_infiniband("fe80::1", "fec0:0:55:1:14:500::7");
-    pair.peer_rail = in_another_flid_subnet;
-    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
-    cr_assert_eq(fake.rtr.ah_attr.dlid, 0x1234);
-    cr_assert_eq(fake.rtr.ah_attr.is_global, 1);
-    cr_assert_eq(fake.rtr.ah_attr.grh.sgid_index, 1);
-    cr_assert_eq(fake.rtr.ah_attr.grh.dgid.raw[5], 0x34);
-}
-
-Test(verbs_dev, infiniband__same_subnet_with_another_flid__its_lid_and_no_global_route)
-{
-    open_infiniband("fe80::1", "fec0:0:55:1:14:500::7");
-    pair.peer_rail = behind_another_flid;
-    cr_assert_eq(fake_pair_open(&pair), 0, "%s", gpsh_last_error());
-    cr_assert_eq(fake.rtr.ah_attr.dlid, 99);
-    cr_assert_eq(fake.rtr.ah_attr.is_global, 0);
-}
-
-Test(verbs_dev, infiniband__second_gid_is_another_alias__not_taken_for_a_routed_one)
-{
-    open_infiniband("fe80::1", "fec0:0:55:1::7");
-    cr_assert_eq(fake_pair_open(&pair), 0);
-    cr_assert_eq(rail(0)->gid_kinds, 1 << GPSH_VERBS_GID_IB);
 }
 
 static void open_gpu_heap(const char *policy)
@@ -462,104 +252,6 @@ Test(verbs_dev, explain__connected__names_device_address_and_mtu)
     gpsh_verbs_ops.explain(pair.transport, 1, line, sizeof line);
     cr_assert(strstr(line, "fake0:1 10.1.0.1 -> 10.1.0.1") && strstr(line, "mtu 4096, 1 rail"),
               "%s", line);
-}
-
-Test(verbs_filter, parse__lists__as_written)
-{
-    struct gpsh_nic_filter filter;
-    cr_assert_eq(gpsh_nic_filter_parse("mlx5_0,mlx5_1:2", &filter), 0);
-    cr_assert_eq(gpsh_nic_filter_rank(&filter, "mlx5_0", 1), 0);
-    cr_assert_eq(gpsh_nic_filter_rank(&filter, "mlx5_1", 2), 1);
-    cr_assert_eq(gpsh_nic_filter_rank(&filter, "mlx5_1", 1), -1);
-    cr_assert_eq(gpsh_nic_filter_rank(&filter, "mlx5_2", 1), -1);
-    cr_assert_eq(gpsh_nic_filter_parse("^mlx5_0,mlx5_1", &filter), 0);
-    cr_assert_eq(gpsh_nic_filter_rank(&filter, "mlx5_1", 1), -1);
-    cr_assert_eq(gpsh_nic_filter_rank(&filter, "mlx5_2", 1), 0);
-    cr_assert_eq(gpsh_nic_filter_parse("", &filter), 0);
-    cr_assert_eq(gpsh_nic_filter_rank(&filter, "mlx5_2", 1), 0);
-}
-
-Test(verbs_filter, parse__malformed__is_a_setting_error)
-{
-    static const char *const texts[] = {
-        ",", "a,", ",a", "^", "a,^b", "a:", "a:0", "a:256", "a:x", ":1", "^a,,b"};
-    struct gpsh_nic_filter filter = {.n = 99};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        cr_assert_eq(gpsh_nic_filter_parse(texts[i], &filter), GPUSHMEM_ERR_SETTING, "'%s'",
-                     texts[i]);
-        cr_assert_eq(filter.n, 99, "'%s' changed the output", texts[i]);
-    }
-}
-
-#define PORT(r, d, i)                                                                              \
-    {                                                                                              \
-        .rank = r, .distance = d, .index = i                                                       \
-    }
-
-Test(nic_choice, nearest__pes_spread_over_the_equally_near)
-{
-    int chosen[2];
-    for (int pe = 0; pe < 4; pe++) {
-        struct gpsh_nic_candidate ports[] = {PORT(0, 4, 0), PORT(0, 1, 1), PORT(0, 4, 2),
-                                             PORT(0, 1, 3)};
-        cr_assert_eq(gpsh_nic_choose(ports, 4, false, 1, pe, chosen), 1);
-        cr_assert_eq(chosen[0], pe % 2 ? 3 : 1);
-    }
-}
-
-Test(nic_choice, two_rails__each_rail_stays_on_its_cable)
-{
-    int chosen[2];
-    for (int pe = 0; pe < 2; pe++) {
-        struct gpsh_nic_candidate ports[] = {PORT(0, 5, 0), PORT(0, 5, 1), PORT(0, 5, 2),
-                                             PORT(0, 5, 3)};
-        cr_assert_eq(gpsh_nic_choose(ports, 4, false, 2, pe, chosen), 2);
-        cr_assert(chosen[0] == pe && chosen[1] == 2 + pe);
-    }
-}
-
-Test(nic_choice, listed__order_of_the_list_before_distance)
-{
-    int chosen[2];
-    struct gpsh_nic_candidate ports[] = {PORT(1, 0, 0), PORT(0, 4, 1)};
-    cr_assert_eq(gpsh_nic_choose(ports, 2, true, 2, 0, chosen), 2);
-    cr_assert(chosen[0] == 1 && chosen[1] == 0);
-}
-
-Test(nic_choice, fewer_ports_than_rails__all_there_are)
-{
-    int chosen[8];
-    struct gpsh_nic_candidate ports[] = {PORT(0, 0, 0), PORT(0, 4, 1), PORT(0, 4, 2)};
-    cr_assert_eq(gpsh_nic_choose(ports, 3, false, 8, 5, chosen), 3);
-}
-
-Test(nic_choice, rate__a_slow_port_that_is_nearer__not_taken)
-{
-    int chosen[2];
-    struct gpsh_nic_candidate ports[] = {
-        {.distance = 1, .index = 0, .rate = 25000, .ethernet = true},
-        {.distance = 3, .index = 1, .rate = 400000}};
-    cr_assert_eq(gpsh_nic_choose(ports, 2, false, 1, 0, chosen), 1);
-    cr_assert_eq(chosen[0], 1);
-}
-
-Test(nic_choice, network__one_for_all_pes_and_rails)
-{
-    for (int pe = 0; pe < 2; pe++) {
-        int chosen[2];
-        struct gpsh_nic_candidate ports[] = {
-            {.distance = 2, .index = 0, .rate = 200000, .ethernet = true},
-            {.distance = 2, .index = 1, .rate = 200000}};
-        cr_assert_eq(gpsh_nic_choose(ports, 2, false, 2, pe, chosen), 1);
-        cr_assert_eq(chosen[0], 1, "InfiniBand before Ethernet of the same rate");
-    }
-}
-
-Test(nic_choice, rate__from_the_codes_of_a_port)
-{
-    cr_assert_eq(gpsh_nic_rate(128, 2), 400000, "NDR, four lanes");
-    cr_assert_eq(gpsh_nic_rate(32, 2), 100000);
-    cr_assert_eq(gpsh_nic_rate(0, 2), 0);
 }
 
 Test(verbs_dev, open__first_port_has_no_address__the_second_serves)

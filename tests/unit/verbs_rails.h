@@ -12,11 +12,17 @@ static struct fake_pair pair;
 // Without a setting for it the peer is not asked what it has executed.
 static const char *failover = "GPUSHMEM_VERBS_FAILOVER_MS=0";
 
-static inline void open_rails(int rails)
+// Nothing is open yet.
+static inline void reset_pair(void)
 {
     fake_reset();
-    fake.n_devices = rails;
     memset(&pair, 0, sizeof pair);
+}
+
+static inline void open_rails(int rails)
+{
+    reset_pair();
+    fake.n_devices = rails;
     pair.settings[0] = rails == 2 ? "GPUSHMEM_VERBS_RAILS=2" : NULL;
     pair.settings[1] = rails == 2 ? failover : NULL;
     cr_assert(fake_pair_open(&pair) == 0);
