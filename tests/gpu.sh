@@ -37,7 +37,7 @@ done
 
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates perf_gpu_nic_posts'
-targets+=' perf_put_path.cuda gpushmem_softhca fake_mlx5 softhca_test gpu_cubin gpu_rdc moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
+targets+=' perf_put_path.cuda gpushmem_softhca fake_mlx5 softhca_test gpu_cubin gpu_rdc gpu_behind moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
     second_kernel launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
     nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
@@ -258,6 +258,10 @@ check "stream operations before the first launch" env GPUSHMEM_WAIT_TIMEOUT_MS=3
 check "stream operations before the first launch, by rings" job 2 env GPUSHMEM_WAIT_TIMEOUT_MS=3000 GPUSHMEM_P2P=0 \
     "$bin/device_first.cuda"
 check "kernels of one block spread over the rings" env GPUSHMEM_P2P=0 GPUSHMEM_RINGS=4 "$bin/device_spread.cuda"
+for mode in pageable pinned stream synchronised; do
+    check "a copy behind a kernel that waits for its proxy: $mode" job 1 env GPUSHMEM_P2P=0 GPUSHMEM_WAIT_TIMEOUT_MS=2000 \
+        "$bin/gpu_behind" $mode
+done
 for in in sync reduce large stream; do
     check "collectives with a dead PE end: $in" tests/device/lost.sh "$bin" device_coll_lost.cuda $in
 done
