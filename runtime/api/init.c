@@ -14,7 +14,7 @@
 #include "api/growth.h"
 #include "api/memory.h"
 #include "bootstrap/agree.h"
-#include "bootstrap/bootstrap_tcp.h"
+#include "bootstrap/bootstrap_ways.h"
 #include "comm/contexts.h"
 #include "comm/depart.h"
 #include "comm/sync.h"
@@ -69,9 +69,8 @@ static void watch_forks(void)
 }
 
 // One that had told that it leaves is no failure, but its NIC answers no more all the same.
-static void on_death(int pe, const char *reason, void *arg)
+static void on_death(int pe, const char *reason)
 {
-    (void)arg;
     gpsh_peer_failed(pe, GPUSHMEM_ERR_PE_FAILED, reason);
     gpsh_peers_gone(pe);
 }
@@ -301,9 +300,9 @@ static uint32_t own_traits(void)
 // this nobody may be told before all have agreed: a PE that fails with the others leaves the job.
 static int establish(void)
 {
-    gpsh_bootstrap_on_death(gpsh_job()->boot, on_death, NULL);
+    gpsh_bootstrap_on_death(gpsh_job()->boot, on_death);
     int status = gpsh_peers_establish();
-    gpsh_bootstrap_on_death(gpsh_job()->boot, NULL, NULL);
+    gpsh_bootstrap_on_death(gpsh_job()->boot, NULL);
     return status;
 }
 
@@ -370,7 +369,7 @@ static int bring_up(void)
         status = get_ready(mine);
     if (!status) {
         GPSH_LOG(DEBUG, "init", "%d exchanges between the PEs", gpsh_job()->boot->exchanges);
-        gpsh_bootstrap_on_death(gpsh_job()->boot, on_death, NULL);
+        gpsh_bootstrap_on_death(gpsh_job()->boot, on_death);
         watch_node();
     }
     if (status) {

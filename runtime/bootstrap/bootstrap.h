@@ -9,12 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gpsh_deaths;
+#include "bootstrap/deaths.h"
+
+#define GPSH_BOOTSTRAP_EXCHANGE "the exchange between the PEs"
 
 struct gpsh_bootstrap {
     const struct gpsh_bootstrap_ops *ops;
     void *data;                 // of the implementation
-    struct gpsh_deaths *deaths; // NULL: the implementation has its own on_death and check
+    struct gpsh_deaths *deaths; // of this job; NULL: nobody else is in it
     int my_pe, n_pes;           // rank and job size
     int node_my_pe, node_n_pes; // position among the PEs of this node, and their number
     // [node_n_pes] ascending PE numbers on this node; owned by the struct
@@ -34,19 +36,14 @@ struct gpsh_bootstrap {
     void (*waits)(bool over);
 };
 
-// May be called from a thread of the implementation.
-typedef void (*gpsh_pe_death_fn)(int pe, const char *reason, void *arg);
-
-// One way to be a job. The functions below call these, and say what they do.
+// One way to be a job. The functions below call these, and say what they do. `what` the PEs do, for
+// sentences. Abort: all PEs, or all but this one, where it can be spared.
 struct gpsh_bootstrap_ops {
     int (*put)(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
-    int (*exchange)(struct gpsh_bootstrap *b);
-    int (*get)(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
-    int (*fence)(struct gpsh_bootstrap *b);
-    void (*on_death)(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg); // without a list
-    int (*check)(const char *what, bool wait_for_news);                         // the same
-    int (*abort)(struct gpsh_bootstrap *b, int status, const char *why);
-    int (*end_job)(struct gpsh_bootstrap *b, int status, const char *why);
+    int (*exchange)(struct gpsh_bootstrap *b, const char *what);
+    int (*get)(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes); // pe < n_pes
+    int (*fence)(struct gpsh_bootstrap *b, const char *what);
+    int (*abort)(struct gpsh_bootstrap *b, int status, const char *why, bool all);
     int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need
     void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason);      // the same
     void (*expect_departures)(struct gpsh_bootstrap *b, bool (*has_told)(int pe)); // the same
@@ -54,7 +51,7 @@ struct gpsh_bootstrap_ops {
     bool (*has_left)(struct gpsh_bootstrap *b, int pe); // the same
     int (*pid_of)(struct gpsh_bootstrap *b, int pe);    // NULL: not known
     bool (*is_mute)(struct gpsh_bootstrap *b, int pe);  // the same
-    int (*finalize)(struct gpsh_bootstrap *b);
+    void (*finalize)(struct gpsh_bootstrap *b);         // what the struct has not
 };
 
 // By what started this process, as GPUSHMEM_BOOTSTRAP says. A launcher that is advertised but
@@ -68,6 +65,8 @@ int gpsh_bootstrap_init(struct gpsh_bootstrap *b);
 int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b);
 int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
+// For `get` and `put` of the ways: a malloc'ed copy of what PE `pe` published.
+int gpsh_bootstrap_copy(int pe, const void *from, size_t bytes, void **copy);
 // Job-wide barrier through the launcher: slow, for start and end only.
 int gpsh_bootstrap_fence(struct gpsh_bootstrap *b);
 // Before the first put, on all PEs: deaths on other nodes shall be heard of, by connections between
@@ -88,7 +87,7 @@ bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b);
 bool gpsh_bootstrap_has_left(struct gpsh_bootstrap *b, int pe);
 // From now on `fn` is told of each PE that is known to have died, once; first, in this call, of
 // those that died since this process joined the job. Until finalize.
-void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg);
+void gpsh_bootstrap_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn);
 // 0, or GPUSHMEM_ERR_PE_FAILED naming a PE that is known to be dead. For what depends on every PE:
 // `wait_for_news`, after something went wrong, waits a moment, since the news of a death may come
 // later than its consequences.
@@ -105,6 +104,6 @@ int gpsh_bootstrap_pid_of(struct gpsh_bootstrap *b, int pe);
 // long. Any thread. After an exchange.
 bool gpsh_bootstrap_is_mute(struct gpsh_bootstrap *b, int pe);
 // init after finalize works.
-int gpsh_bootstrap_finalize(struct gpsh_bootstrap *b);
+void gpsh_bootstrap_finalize(struct gpsh_bootstrap *b);
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // getpid
-#include "bootstrap/bootstrap_alone.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap_ways.h"
 #include "core/error.h"
 
 // Where launchers say how many processes they started. Those of a batch system that hold for a
@@ -46,64 +45,32 @@ struct own_blob {
 static int alone_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
 {
     struct own_blob *own = b->data;
-    void *copy = malloc(bytes ? bytes : 1);
-    if (!copy)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes to be published", bytes);
-    if (bytes)
-        memcpy(copy, blob, bytes);
     free(own->blob);
-    *own = (struct own_blob){copy, bytes};
-    return 0;
+    own->bytes = bytes;
+    return gpsh_bootstrap_copy(0, blob, bytes, &own->blob);
 }
 
 static int alone_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 {
     const struct own_blob *own = b->data;
-    if (pe != 0)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..0", pe);
     if (!own->blob)
         return gpsh_fail(GPUSHMEM_ERR_STATE, "PE 0 published nothing yet");
-    void *copy = malloc(own->bytes ? own->bytes : 1);
-    if (!copy)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes of PE 0", own->bytes);
-    memcpy(copy, own->blob, own->bytes);
-    *blob = copy;
     *bytes = own->bytes;
-    return 0;
+    return gpsh_bootstrap_copy(pe, own->blob, own->bytes, blob);
 }
 
 // Of PEs that do not exist.
-static int alone_meet(struct gpsh_bootstrap *b)
+static int alone_meet(struct gpsh_bootstrap *b, const char *what)
 {
-    (void)b;
+    (void)b, (void)what;
     return 0;
 }
 
-static void alone_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
-{
-    (void)b, (void)fn, (void)arg;
-}
-
-static int alone_check(const char *what, bool wait_for_news)
-{
-    (void)what, (void)wait_for_news;
-    return 0;
-}
-
-static int alone_abort(struct gpsh_bootstrap *b, int status, const char *why)
-{
-    (void)b, (void)status, (void)why;
-    return 0;
-}
-
-static int alone_finalize(struct gpsh_bootstrap *b)
+static void alone_finalize(struct gpsh_bootstrap *b)
 {
     struct own_blob *own = b->data;
-    free(own->blob);
+    free(own ? own->blob : NULL);
     free(own);
-    free(b->node_pes);
-    *b = (struct gpsh_bootstrap){0};
-    return 0;
 }
 
 static const struct gpsh_bootstrap_ops alone_ops = {
@@ -111,10 +78,6 @@ static const struct gpsh_bootstrap_ops alone_ops = {
     .exchange = alone_meet,
     .get = alone_get,
     .fence = alone_meet,
-    .on_death = alone_on_death,
-    .check = alone_check,
-    .abort = alone_abort,
-    .end_job = alone_abort,
     .finalize = alone_finalize,
 };
 
@@ -126,8 +89,6 @@ int gpsh_bootstrap_alone_init(struct gpsh_bootstrap *b)
     snprintf(b->job_id, sizeof(b->job_id), "singleton-%d", (int)getpid());
     if (b->node_pes && b->data)
         return 0;
-    free(b->node_pes);
-    free(b->data);
-    *b = (struct gpsh_bootstrap){0};
+    gpsh_bootstrap_finalize(b);
     return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of PEs");
 }

@@ -3,14 +3,13 @@
 // pieces. A conversation can be begun and ended once (Hydra hangs up after "finalize", Slurm does
 // not answer a second "init"), so it lasts from the first init to the end of the process.
 #define _GNU_SOURCE // getpid
-#include "bootstrap/bootstrap_pmi.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap_ways.h"
 #include "bootstrap/kvs_job.h"
 #include "bootstrap/node_key.h"
 #include "bootstrap/node_watch.h"
@@ -74,7 +73,7 @@ static int ask(const char *request, const char *cmd, char **line)
     return status ? status : gpsh_pmi_ask(&client.wire, request, cmd, client.answer_ms, line);
 }
 
-static int pmi_meet(const struct gpsh_bootstrap *b, const char *what)
+static int pmi_meet(struct gpsh_bootstrap *b, const char *what)
 {
     gpsh_node_watch_settle(client.job.nodes);
     int status = be_out_of_barrier();
@@ -86,16 +85,6 @@ static int pmi_meet(const struct gpsh_bootstrap *b, const char *what)
     client.in_barrier = true;
     bool came = gpsh_kvs_wait(&client.job, b, what, barrier_arrived, &status);
     return came ? status : gpsh_kvs_given_up(&client.job, b, what);
-}
-
-static int pmi_exchange(struct gpsh_bootstrap *b)
-{
-    return pmi_meet(b, "the exchange through the launcher");
-}
-
-static int pmi_fence(struct gpsh_bootstrap *b)
-{
-    return pmi_meet(b, "the barrier of the launcher");
 }
 
 // ------------------------------------------------------------------------------------------
@@ -162,9 +151,9 @@ static long get_piece(int pe, unsigned piece, char *data, size_t room)
         status = ask_value(key, value, sizeof value);
     if (status && client.wire.wrong)
         return status;
-    int dead = status ? gpsh_deaths_check(&client.job.deaths, "the exchange through the launcher",
-                                          GPSH_DEATHS_NEWS_MS)
-                      : 0;
+    int dead =
+        status ? gpsh_deaths_check(&client.job.deaths, GPSH_BOOTSTRAP_EXCHANGE, GPSH_DEATHS_NEWS_MS)
+               : 0;
     if (dead)
         return dead;
     if (status)
@@ -210,8 +199,7 @@ static int pmi_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 {
     char *packed;
     size_t have;
-    if (pe < 0 || pe >= b->n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", pe, b->n_pes - 1);
+    (void)b;
     int status = get_packed(pe, &packed, &have);
     if (!status)
         status = gpsh_kvs_unpack(&client.job, pe, packed, have, blob, bytes);
@@ -223,23 +211,21 @@ static int pmi_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 // trouble, and the end
 
 // The launcher ends the caller with the others.
-static int pmi_abort(struct gpsh_bootstrap *b, int status, const char *why)
+static int pmi_abort(struct gpsh_bootstrap *b, int status, const char *why, bool all)
 {
     char request[64];
-    (void)b;
+    (void)b, (void)all;
     (void)why; // PMI-1 has no place for it
     snprintf(request, sizeof request, "cmd=abort exitcode=%d\n", status);
     return gpsh_pmi_send(&client.wire, request,
                          gpsh_clock_ns() + (uint64_t)client.answer_ms * 1000000);
 }
 
-static int pmi_finalize(struct gpsh_bootstrap *b)
+static void pmi_finalize(struct gpsh_bootstrap *b)
 {
     gpsh_kvs_job_leave(&client.job);
+    (void)b;
     client.active = false;
-    free(b->node_pes);
-    *b = (struct gpsh_bootstrap){0};
-    return 0;
 }
 
 // At the end of the process, which ends in order only if our finalize was called: else the launcher
@@ -255,11 +241,10 @@ static void leave_pmi(void)
 
 static const struct gpsh_bootstrap_ops pmi_ops = {
     .put = pmi_put,
-    .exchange = pmi_exchange,
+    .exchange = pmi_meet,
     .get = pmi_get,
-    .fence = pmi_fence,
+    .fence = pmi_meet,
     .abort = pmi_abort,
-    .end_job = pmi_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tell_death = gpsh_kvs_tell_death,
     .expect_departures = gpsh_kvs_expect_departures,
@@ -389,7 +374,7 @@ static int node_by_key(struct gpsh_bootstrap *b, const char *name)
     struct gpsh_node_key mine = gpsh_node_key(name);
     int status = pmi_put(b, &mine, sizeof mine);
     if (!status)
-        status = pmi_exchange(b);
+        status = pmi_meet(b, GPSH_BOOTSTRAP_EXCHANGE);
     for (int pe = 0; pe < b->n_pes && !status; pe++) {
         void *key;
         size_t bytes;
@@ -427,8 +412,7 @@ int gpsh_bootstrap_pmi_init(struct gpsh_bootstrap *b, const struct gpsh_settings
     if (!status)
         status = find_node(b, settings->bootstrap_node);
     if (status) {
-        free(b->node_pes);
-        b->node_pes = NULL;
+        gpsh_bootstrap_finalize(b);
         return status;
     }
     gpsh_kvs_job_id(b, client.kvs);

@@ -8,8 +8,6 @@
 // stays initialised from the first init to the end of the process. PMIx_Finalize then tells the
 // launcher that the process ends in order, which is said only if our own finalize was called.
 #define _GNU_SOURCE // what pmix.h needs
-#include "bootstrap/bootstrap_pmix.h"
-
 #include <errno.h>
 #include <pmix.h>
 #include <pthread.h>
@@ -22,6 +20,7 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap_job.h"
+#include "bootstrap/bootstrap_ways.h"
 #include "bootstrap/kvs_job.h"
 #include "bootstrap/node_watch.h"
 #include "bootstrap/pmix_reply.h"
@@ -186,8 +185,7 @@ int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b)
     if (!error)
         error = listen_for_deaths(b->n_pes);
     if (error) {
-        free(b->node_pes);
-        b->node_pes = NULL;
+        gpsh_bootstrap_finalize(b);
         return error;
     }
     client.active = true;
@@ -243,7 +241,7 @@ static int fence_result(pmix_status_t rc, const char *what)
                 : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died while this PE waited", what);
 }
 
-static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
+static int pmix_meet(struct gpsh_bootstrap *b, const char *what)
 {
     gpsh_node_watch_settle(client.job.nodes);
     struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
@@ -263,20 +261,9 @@ static int collecting_fence(const struct gpsh_bootstrap *b, const char *what)
     return fence_result(rc, what);
 }
 
-static int pmix_exchange(struct gpsh_bootstrap *b)
-{
-    return collecting_fence(b, "the exchange through the launcher");
-}
-
-static int pmix_fence(struct gpsh_bootstrap *b)
-{
-    return collecting_fence(b, "the barrier of the launcher");
-}
-
 static int pmix_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 {
-    if (pe < 0 || pe >= b->n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", pe, b->n_pes - 1);
+    (void)b;
     char key[48];
     round_key(key, sizeof(key), client.job.round);
     pmix_proc_t proc;
@@ -288,10 +275,9 @@ static int pmix_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes
     PMIX_INFO_LOAD(&immediate, PMIX_IMMEDIATE, NULL, PMIX_BOOL);
     pmix_status_t rc = PMIx_Get(&proc, key, &immediate, 1, &value);
     PMIX_INFO_DESTRUCT(&immediate);
-    int dead = rc == PMIX_SUCCESS
-                   ? 0
-                   : gpsh_deaths_check(&client.job.deaths, "the exchange through the launcher",
-                                       GPSH_DEATHS_NEWS_MS);
+    int dead = rc == PMIX_SUCCESS ? 0
+                                  : gpsh_deaths_check(&client.job.deaths, GPSH_BOOTSTRAP_EXCHANGE,
+                                                      GPSH_DEATHS_NEWS_MS);
     if (dead)
         return dead;
     if (rc != PMIX_SUCCESS)
@@ -340,9 +326,9 @@ static int abort_from_other_thread(int status, const char *why)
                      "no memory or thread to ask the launcher for the end of the job");
 }
 
-static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why)
+static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why, bool all)
 {
-    (void)b;
+    (void)b, (void)all;
     if (in_library_thread)
         return abort_from_other_thread(status, why);
     pmix_status_t rc = PMIx_Abort(status, why, NULL, 0);
@@ -351,31 +337,23 @@ static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why)
                : fail_pmix(rc, "asking the launcher to end the job");
 }
 
-static void forget_deaths(void)
+static void pmix_finalize(struct gpsh_bootstrap *b)
 {
+    (void)b;
     if (client.has_handler)
         PMIx_Deregister_event_handler(client.handler, NULL, NULL);
     client.has_handler = false;
     gpsh_kvs_job_leave(&client.job);
-}
-
-static int pmix_finalize(struct gpsh_bootstrap *b)
-{
-    forget_deaths();
     client.active = false;
-    free(b->node_pes);
-    *b = (struct gpsh_bootstrap){0};
-    return 0;
 }
 
 // libpmix does not know which process asks: the launcher ends the caller with the others.
 static const struct gpsh_bootstrap_ops pmix_ops = {
     .put = pmix_put,
-    .exchange = pmix_exchange,
+    .exchange = pmix_meet,
     .get = pmix_get,
-    .fence = pmix_fence,
+    .fence = pmix_meet,
     .abort = pmix_abort,
-    .end_job = pmix_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tell_death = gpsh_kvs_tell_death,
     .expect_departures = gpsh_kvs_expect_departures,

@@ -2,8 +2,6 @@
 // The bootstrap under `gpushmem run`: blobs, the fence and the news of deaths are in a segment that
 // launcher and PEs share, and only what must reach the launcher goes over this PE's line to it.
 #define _GNU_SOURCE // MAP_POPULATE, RTLD_DEFAULT
-#include "bootstrap/bootstrap_segment.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap_ways.h"
 #include "bootstrap/job_segment.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -25,8 +23,7 @@
 
 enum {
     BLOB_MAGIC = 0x42535047,
-    LOOK_MS = 50,  // between two looks whether a PE that is waited for has died
-    NEWS_MS = 500, // how much later than its consequences the news of a death may come
+    LOOK_MS = 50, // between two looks whether a PE that is waited for has died
     ABORT_TRIES = 30,
 };
 
@@ -48,14 +45,11 @@ static struct {
     char *blobs;                    // those of a round, NULL: not mapped
     uint64_t blobs_bytes;
     uint32_t blobs_round;
-    bool *told; // [n_pes] those of whose death `on_death` was told; under the lock
     pthread_t thread;
     bool listens; // the thread runs
     atomic_bool stops;
-    pthread_mutex_t lock;
-    gpsh_pe_death_fn on_death;
-    void *on_death_arg;
-} job = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct gpsh_deaths deaths; // as far as they were looked for
+} job = {.deaths = GPSH_DEATHS_INITIALIZER};
 
 // Signals of the program, which may come every millisecond, end sleeps: these are not counted.
 static int64_t waited_ms(uint64_t began_ns)
@@ -63,32 +57,23 @@ static int64_t waited_ms(uint64_t began_ns)
     return (int64_t)((gpsh_clock_ns() - began_ns) / 1000000);
 }
 
-// The PE that died first by number, or -1.
-static int first_dead(const struct gpsh_job_segment *s)
+// Looks into the segment for those that the launcher says have died.
+static void note_deaths(void)
 {
-    for (int pe = 0; atomic_load(&s->deaths) && pe < job.n_pes; pe++)
-        if (pe != job.my_pe && atomic_load(&s->pe[pe].died))
-            return pe;
-    return -1;
-}
-
-// Waits up to `ms` for news of one.
-static int dead_pe(int ms)
-{
-    const uint64_t began_ns = gpsh_clock_ns();
-    for (;;) {
-        int pe = first_dead(job.segment);
-        if (pe >= 0 || waited_ms(began_ns) >= ms)
-            return pe;
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    struct gpsh_job_segment *s = job.segment;
+    for (int pe = 0; atomic_load(&s->deaths) && pe < job.n_pes; pe++) {
+        char reason[sizeof s->pe[pe].reason];
+        if (pe == job.my_pe || !atomic_load(&s->pe[pe].died))
+            continue;
+        snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, s->pe[pe].reason);
+        gpsh_deaths_note(&job.deaths, pe, reason);
     }
 }
 
-static int fail_dead(int pe, const char *what)
+static int check_deaths(const char *what)
 {
-    const struct gpsh_job_segment_pe *dead = &job.segment->pe[pe];
-    return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d has failed: %.*s", what, pe,
-                     (int)sizeof dead->reason, dead->reason);
+    note_deaths();
+    return gpsh_deaths_check(&job.deaths, what, 0);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -151,8 +136,6 @@ static int map_blobs(uint32_t round)
 
 static int segment_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 {
-    if (pe < 0 || pe >= b->n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", pe, b->n_pes - 1);
     const uint32_t round = job.segment->pe[b->my_pe].round;
     const struct gpsh_job_segment_blob place = job.segment->pe[pe].blob[round % 2];
     struct blob_header header = {0};
@@ -173,14 +156,8 @@ static int segment_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *by
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "what PE %d published in round %u is damaged (%llu bytes at %llu)", pe,
                          round, (unsigned long long)place.bytes, (unsigned long long)place.at);
-    void *copy = malloc(header.bytes ? header.bytes : 1);
-    if (!copy)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the %llu bytes PE %d published",
-                         (unsigned long long)header.bytes, pe);
-    memcpy(copy, job.blobs + place.at + sizeof header, header.bytes);
-    *blob = copy;
     *bytes = header.bytes;
-    return 0;
+    return gpsh_bootstrap_copy(pe, job.blobs + place.at + sizeof header, header.bytes, blob);
 }
 
 // The last one to come lets the others go. Nobody is in the round after this one yet, and all have
@@ -202,12 +179,12 @@ static int fence_given_up(const struct gpsh_bootstrap *b, const char *what)
 }
 
 // Ends also when a PE has died: then the fence can never be passed.
-static int meet(const struct gpsh_bootstrap *b, const char *what)
+static int segment_meet(struct gpsh_bootstrap *b, const char *what)
 {
     struct gpsh_job_segment *s = job.segment;
-    int dead = dead_pe(0), status = 0;
-    if (dead >= 0)
-        return fail_dead(dead, what);
+    int status = check_deaths(what);
+    if (status)
+        return status;
     const uint32_t fence = atomic_load(&s->fences);
     if (atomic_fetch_add(&s->arrived, 1) + 1 == (uint32_t)job.n_pes) {
         let_go(s);
@@ -224,10 +201,8 @@ static int meet(const struct gpsh_bootstrap *b, const char *what)
         waited = true;
         if (b->waits)
             b->waits(false);
-        dead = dead_pe(0);
-        if (dead >= 0)
-            status = fail_dead(dead, what);
-        else if (b->wait_timeout_ms > 0 && waited_ms(began_ns) >= b->wait_timeout_ms)
+        status = check_deaths(what);
+        if (!status && b->wait_timeout_ms > 0 && waited_ms(began_ns) >= b->wait_timeout_ms)
             status = fence_given_up(b, what);
     }
     if (waited && b->waits)
@@ -235,32 +210,8 @@ static int meet(const struct gpsh_bootstrap *b, const char *what)
     return status;
 }
 
-static int segment_exchange(struct gpsh_bootstrap *b)
-{
-    return meet(b, "the exchange between the PEs");
-}
-
-static int segment_fence(struct gpsh_bootstrap *b)
-{
-    return meet(b, "the barrier of the launcher");
-}
-
 // ------------------------------------------------------------------------------------------
 // trouble
-
-// Tells of those that have died since. With the lock.
-static void tell_deaths(void)
-{
-    const struct gpsh_job_segment *s = job.segment;
-    for (int pe = 0; job.on_death && atomic_load(&s->deaths) && pe < job.n_pes; pe++) {
-        char reason[sizeof s->pe[pe].reason];
-        if (pe == job.my_pe || job.told[pe] || !atomic_load(&s->pe[pe].died))
-            continue;
-        job.told[pe] = true;
-        snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, s->pe[pe].reason);
-        job.on_death(pe, reason, job.on_death_arg);
-    }
-}
 
 static void *listen_for_news(void *unused)
 {
@@ -268,38 +219,20 @@ static void *listen_for_news(void *unused)
     (void)unused;
     while (!atomic_load(&job.stops)) {
         const uint32_t seen = atomic_load(news);
-        pthread_mutex_lock(&job.lock);
-        tell_deaths();
-        pthread_mutex_unlock(&job.lock);
+        note_deaths();
+        gpsh_deaths_tell(&job.deaths);
         if (!atomic_load(&job.stops))
             gpsh_job_segment_sleep(news, seen, -1);
     }
     return NULL;
 }
 
-static void segment_on_death(struct gpsh_bootstrap *b, gpsh_pe_death_fn fn, void *arg)
-{
-    (void)b;
-    pthread_mutex_lock(&job.lock);
-    job.on_death_arg = arg;
-    job.on_death = fn;
-    memset(job.told, 0, (size_t)job.n_pes * sizeof *job.told);
-    tell_deaths();
-    pthread_mutex_unlock(&job.lock);
-}
-
-static int segment_check(const char *what, bool wait_for_news)
-{
-    int dead = job.segment ? dead_pe(wait_for_news ? NEWS_MS : 0) : -1;
-    return dead < 0 ? 0 : fail_dead(dead, what);
-}
-
 // The launcher may be stopped, by Ctrl-Z: then the job is, too.
-static int segment_abort(struct gpsh_bootstrap *b, int status, const char *why)
+static int segment_abort(struct gpsh_bootstrap *b, int status, const char *why, bool all)
 {
     const struct gpsh_line_message head = {.word = GPSH_LINE_ABORT, .a = status};
     int error = EAGAIN;
-    (void)b;
+    (void)b, (void)all; // it ends the caller with the others
     for (int i = 0; i < ABORT_TRIES && error == EAGAIN; i++)
         error = gpsh_launcher_send(job.line, &head, why, strlen(why), NULL, 0);
     return !error ? 0
@@ -352,7 +285,7 @@ static void remark_mpi(void)
                  "an MPI job of one; start it with mpirun or srun --mpi=pmix");
 }
 
-static int segment_finalize(struct gpsh_bootstrap *b)
+static void segment_finalize(struct gpsh_bootstrap *b)
 {
     remark_mpi();
     struct gpsh_job_segment_pe *me = &job.segment->pe[b->my_pe];
@@ -367,24 +300,16 @@ static int segment_finalize(struct gpsh_bootstrap *b)
     unmap_blobs();
     gpsh_job_segment_unmap(job.segment, job.n_pes);
     job.segment = NULL;
-    job.on_death = NULL;
     job.listens = false;
-    free(job.told);
-    job.told = NULL;
-    free(b->node_pes);
-    *b = (struct gpsh_bootstrap){0};
-    return 0;
+    gpsh_deaths_close(&job.deaths);
 }
 
 static const struct gpsh_bootstrap_ops segment_ops = {
     .put = segment_put,
-    .exchange = segment_exchange,
+    .exchange = segment_meet,
     .get = segment_get,
-    .fence = segment_fence,
-    .on_death = segment_on_death,
-    .check = segment_check,
+    .fence = segment_meet,
     .abort = segment_abort,
-    .end_job = segment_abort, // the launcher ends the caller with the others
     .leave = segment_leave,
     .has_left = segment_has_left,
     .pid_of = segment_pid_of,
@@ -436,12 +361,11 @@ static int describe_job(struct gpsh_bootstrap *b, const struct gpsh_job_segment 
     b->launched_by_us = true;
     snprintf(b->job_id, sizeof b->job_id, "%.*s", (int)sizeof s->job_id - 1, s->job_id);
     b->node_pes = malloc((size_t)b->node_n_pes * sizeof *b->node_pes);
-    job.told = calloc((size_t)b->n_pes, sizeof *job.told);
-    if (!b->node_pes || !job.told)
+    if (!b->node_pes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the list of %d PEs", b->n_pes);
     for (int i = 0; i < b->node_n_pes; i++)
         b->node_pes[i] = first + i;
-    return 0;
+    return gpsh_deaths_open(&job.deaths, b->n_pes);
 }
 
 static int start_listening(void)
@@ -458,7 +382,7 @@ static int start_listening(void)
 
 int gpsh_bootstrap_segment_init(struct gpsh_bootstrap *b)
 {
-    *b = (struct gpsh_bootstrap){.ops = &segment_ops};
+    *b = (struct gpsh_bootstrap){.ops = &segment_ops, .deaths = &job.deaths};
     if (gpsh_launcher_find(&job.fd, &job.line) != GPSH_LAUNCHED)
         return gpsh_fail(
             GPUSHMEM_ERR_BOOTSTRAP,
@@ -485,7 +409,7 @@ int gpsh_bootstrap_segment_init(struct gpsh_bootstrap *b)
     if (!status)
         status = start_listening();
     if (status) {
-        segment_finalize(b);
+        gpsh_bootstrap_finalize(b);
         return status;
     }
     remark_mpi();

@@ -2,8 +2,6 @@
 // Joining: call the meeting, be told where the parent listens, call the parent. Then a first
 // exchange, of who is on which node and where everybody listens.
 #define _GNU_SOURCE // what pthread and sockets need
-#include "bootstrap/bootstrap_tcp.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap_ways.h"
 #include "bootstrap/node_key.h"
 #include "bootstrap/tcp_dial.h"
 #include "bootstrap/tcp_tree.h"
@@ -27,8 +26,6 @@ static int64_t tcp_patience_ms(const struct gpsh_settings *settings)
     int64_t slack = settings->bootstrap_timeout_ms / 8 + 50;
     return settings->bootstrap_timeout_ms + (slack < MOST_SLACK_MS ? slack : MOST_SLACK_MS);
 }
-
-static const char *const exchange_name = "the exchange between the PEs";
 
 struct tcp_job {
     struct gpsh_tcp_tree *tree;
@@ -189,11 +186,11 @@ static int tcp_call_parent(struct joining *j, int parent, const struct gpsh_tcp_
 // exchange
 
 static int tcp_run_exchange(struct gpsh_bootstrap *b, const void *blob, size_t bytes,
-                            int64_t timeout_ms)
+                            int64_t timeout_ms, const char *what)
 {
     struct tcp_job *job = b->data;
     struct gpsh_parcel *bundle;
-    int status = gpsh_tcp_tree_exchange(job->tree, blob, bytes, timeout_ms, exchange_name, &bundle);
+    int status = gpsh_tcp_tree_exchange(job->tree, blob, bytes, timeout_ms, what, &bundle);
     if (status)
         return status;
     gpsh_parcel_release(job->bundle);
@@ -203,28 +200,22 @@ static int tcp_run_exchange(struct gpsh_bootstrap *b, const void *blob, size_t b
                          : gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                                      "%s brought something that is no list of the data of %d PEs: "
                                      "all must run the same release of gpushmem",
-                                     exchange_name, b->n_pes);
+                                     what, b->n_pes);
 }
 
 static int tcp_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
 {
     struct tcp_job *job = b->data;
-    void *copy = malloc(bytes ? bytes : 1);
-    if (!copy)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %zu bytes to be published", bytes);
-    if (bytes)
-        memcpy(copy, blob, bytes);
     free(job->own);
-    job->own = copy;
     job->own_bytes = bytes;
     job->exchanged = false;
-    return 0;
+    return gpsh_bootstrap_copy(b->my_pe, blob, bytes, &job->own);
 }
 
-static int tcp_exchange(struct gpsh_bootstrap *b)
+static int tcp_exchange(struct gpsh_bootstrap *b, const char *what)
 {
     struct tcp_job *job = b->data;
-    int status = tcp_run_exchange(b, job->own, job->own_bytes, b->wait_timeout_ms);
+    int status = tcp_run_exchange(b, job->own, job->own_bytes, b->wait_timeout_ms, what);
     job->exchanged = !status;
     return status;
 }
@@ -232,27 +223,17 @@ static int tcp_exchange(struct gpsh_bootstrap *b)
 static int tcp_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 {
     const struct tcp_job *job = b->data;
-    if (pe < 0 || pe >= b->n_pes)
-        return gpsh_fail(GPUSHMEM_ERR_PE, "PE %d is outside 0..%d", pe, b->n_pes - 1);
     if (!job->exchanged)
         return gpsh_fail(GPUSHMEM_ERR_STATE, "nothing of this round was exchanged yet");
-    struct gpsh_blob_place place = job->places[pe];
-    void *copy = malloc(place.bytes ? place.bytes : 1);
-    if (!copy)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the %llu bytes PE %d published",
-                         (unsigned long long)place.bytes, pe);
-    memcpy(copy, place.data, place.bytes);
-    *blob = copy;
-    *bytes = place.bytes;
-    return 0;
+    *bytes = job->places[pe].bytes;
+    return gpsh_bootstrap_copy(pe, job->places[pe].data, *bytes, blob);
 }
 
-static int tcp_fence(struct gpsh_bootstrap *b)
+static int tcp_fence(struct gpsh_bootstrap *b, const char *what)
 {
     struct tcp_job *job = b->data;
     struct gpsh_parcel *nothing;
-    int status = gpsh_tcp_tree_exchange(job->tree, NULL, 0, b->wait_timeout_ms,
-                                        "the barrier between the PEs", &nothing);
+    int status = gpsh_tcp_tree_exchange(job->tree, NULL, 0, b->wait_timeout_ms, what, &nothing);
     if (!status)
         gpsh_parcel_release(nothing);
     return status;
@@ -273,21 +254,14 @@ static bool tcp_is_mute(struct gpsh_bootstrap *b, int pe)
     return gpsh_tcp_tree_is_mute(job->tree, pe);
 }
 
-static int tcp_abort(struct gpsh_bootstrap *b, int status, const char *why)
+static int tcp_abort(struct gpsh_bootstrap *b, int status, const char *why, bool all)
 {
     struct tcp_job *job = b->data;
-    gpsh_tcp_tree_end_job(job->tree, status, why, false);
+    gpsh_tcp_tree_end_job(job->tree, status, why, all);
     return 0;
 }
 
-static int tcp_end_job(struct gpsh_bootstrap *b, int status, const char *why)
-{
-    struct tcp_job *job = b->data;
-    gpsh_tcp_tree_end_job(job->tree, status, why, true);
-    return 0;
-}
-
-static int tcp_finalize(struct gpsh_bootstrap *b)
+static void tcp_finalize(struct gpsh_bootstrap *b)
 {
     struct tcp_job *job = b->data;
     gpsh_tcp_tree_destroy(job->tree);
@@ -296,9 +270,6 @@ static int tcp_finalize(struct gpsh_bootstrap *b)
     free(job->places);
     free(job->own);
     free(job);
-    free(b->node_pes);
-    *b = (struct gpsh_bootstrap){0};
-    return 0;
 }
 
 static const struct gpsh_bootstrap_ops tcp_ops = {
@@ -307,7 +278,6 @@ static const struct gpsh_bootstrap_ops tcp_ops = {
     .get = tcp_get,
     .fence = tcp_fence,
     .abort = tcp_abort,
-    .end_job = tcp_end_job,
     .expect_departures = tcp_expect_departures,
     .is_mute = tcp_is_mute,
     .finalize = tcp_finalize,
@@ -383,7 +353,8 @@ static int tcp_join(struct joining *j)
     if (error)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the kernel gives no random numbers: %s",
                          strerror(error));
-    status = tcp_run_exchange(j->b, &me, sizeof me, ms_until(j->deadline_ns));
+    status =
+        tcp_run_exchange(j->b, &me, sizeof me, ms_until(j->deadline_ns), GPSH_BOOTSTRAP_EXCHANGE);
     return status ? status : tcp_read_members(j->b, &j->id, &me);
 }
 
@@ -421,7 +392,7 @@ int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniq
     b->data = j.job;
     status = tcp_join(&j);
     if (status) {
-        tcp_finalize(b);
+        gpsh_bootstrap_finalize(b);
         return status;
     }
     uint64_t number;

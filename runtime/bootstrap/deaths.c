@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 enum { LOOK_MS = 20 };
@@ -61,22 +62,20 @@ void gpsh_deaths_tell(struct gpsh_deaths *d)
         if (!d->of[pe].died || d->of[pe].told)
             continue;
         gpsh_pe_death_fn fn = d->fn;
-        void *arg = d->arg;
         const char *reason = d->of[pe].reason;
         d->of[pe].told = true;
         d->n_told++;
         pthread_mutex_unlock(&d->lock);
-        fn(pe, reason, arg);
+        fn(pe, reason);
         pthread_mutex_lock(&d->lock);
     }
     pthread_mutex_unlock(&d->lock);
 }
 
-void gpsh_deaths_on_death(struct gpsh_deaths *d, gpsh_pe_death_fn fn, void *arg)
+void gpsh_deaths_on_death(struct gpsh_deaths *d, gpsh_pe_death_fn fn)
 {
     pthread_mutex_lock(&d->lock);
     d->fn = fn;
-    d->arg = arg;
     d->n_told = 0;
     for (int pe = 0; d->of && pe < d->n_pes; pe++)
         d->of[pe].told = false;
@@ -87,7 +86,9 @@ void gpsh_deaths_on_death(struct gpsh_deaths *d, gpsh_pe_death_fn fn, void *arg)
 int gpsh_deaths_check(struct gpsh_deaths *d, const char *what, int ms)
 {
     int status = 0;
-    for (; ms > 0 && !atomic_load(&d->first); ms -= LOOK_MS)
+    // Signals of the program, which may come every millisecond, end sleeps: these are not counted.
+    const uint64_t until_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+    while (ms && !atomic_load(&d->first) && gpsh_clock_ns() < until_ns)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
     pthread_mutex_lock(&d->lock);
     int pe = atomic_load(&d->first) - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who of a job is known to have died: one list, whoever finds it out (a launcher, or the tree of
-// tcp_tree.h), and who is told. `gpushmem run` keeps its own in the job's segment. Any thread.
+// tcp_tree.h), and who is told. Any thread.
 #ifndef GPSH_DEATHS_H
 #define GPSH_DEATHS_H
 
@@ -8,7 +8,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "bootstrap/bootstrap.h"
+// May be called from a thread of the implementation.
+typedef void (*gpsh_pe_death_fn)(int pe, const char *reason);
 
 struct gpsh_deaths {
     pthread_mutex_t lock;
@@ -20,7 +21,6 @@ struct gpsh_deaths {
     int n_died, n_told;  // how many
     _Atomic int first;   // who died first: PE + 1; 0: nobody
     gpsh_pe_death_fn fn; // who is told, or NULL
-    void *arg;
 };
 
 #define GPSH_DEATHS_INITIALIZER                                                                    \
@@ -38,7 +38,7 @@ const char *gpsh_deaths_reason(struct gpsh_deaths *d, int pe);
 // Calls `fn` for each that it was not told of yet, without any lock of this list.
 void gpsh_deaths_tell(struct gpsh_deaths *d);
 // The same with a new `fn` (or NULL), which hears of all.
-void gpsh_deaths_on_death(struct gpsh_deaths *d, gpsh_pe_death_fn fn, void *arg);
+void gpsh_deaths_on_death(struct gpsh_deaths *d, gpsh_pe_death_fn fn);
 // 0, or GPUSHMEM_ERR_PE_FAILED naming the PE that died first. Waits up to `ms` for news of one.
 int gpsh_deaths_check(struct gpsh_deaths *d, const char *what, int ms);
 

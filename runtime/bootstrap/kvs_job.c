@@ -38,7 +38,7 @@ void gpsh_kvs_job_leave(struct gpsh_kvs_job *job)
 {
     gpsh_node_watch_close(job->nodes);
     job->nodes = NULL;
-    gpsh_deaths_on_death(&job->deaths, NULL, NULL);
+    gpsh_deaths_on_death(&job->deaths, NULL);
 }
 
 // As far as the name fits, and as a file name may have it. A longer one is told apart by a hash
@@ -136,15 +136,11 @@ int gpsh_kvs_unpack(struct gpsh_kvs_job *job, int pe, const void *packed, size_t
     int status = unpack_check(job, pe, packed, packed_bytes, &header);
     if (status)
         return status;
-    void *copy = malloc(header.bytes ? header.bytes : 1);
-    if (!copy)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the %llu bytes PE %d published",
-                         (unsigned long long)header.bytes, pe);
-    memcpy(copy, (const char *)packed + sizeof(header), header.bytes);
-    *blob = copy;
     *bytes = header.bytes;
-    gpsh_node_watch_hear(job->nodes, pe, &header.card);
-    return 0;
+    status = gpsh_bootstrap_copy(pe, (const char *)packed + sizeof(header), header.bytes, blob);
+    if (!status)
+        gpsh_node_watch_hear(job->nodes, pe, &header.card);
+    return status;
 }
 
 // ------------------------------------------------------------------------------------------

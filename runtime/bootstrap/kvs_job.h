@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bootstrap/deaths.h"
+#include "bootstrap/bootstrap.h"
 
 // Of a process, for all its inits: keys outlive a finalize, and a PE that died stays dead.
 struct gpsh_kvs_job {

@@ -33,9 +33,10 @@ static _Atomic int dead_pe = -1;
 static _Atomic bool told_to_end;
 static bool revenge;
 
-static void on_death(int pe, const char *reason, void *arg)
+static void on_death(int pe, const char *reason)
 {
-    *(_Atomic int *)arg = pe;
+    (void)reason;
+    dead_pe = pe;
     if (revenge)
         gpsh_bootstrap_abort(&boot, 43, "what happened to my friend?");
 }
@@ -69,7 +70,7 @@ static int hear_of_death(void)
     for (int i = 0; i < HANG_MS / 10 && dead_pe < 0; i++)
         sleep_ms(10);
     printf("pe %d heard of the death of PE %d\n", boot.my_pe, dead_pe);
-    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    gpsh_bootstrap_finalize(&boot);
     return 0;
 }
 
@@ -81,7 +82,7 @@ static int fence_in_vain(int victim)
         printf("pe %d: fence returned %d: %s\n", boot.my_pe, rc, gpsh_last_error());
     }
     wait_until_told_to_end(); // a PE that ends breaks the fence of one that is late
-    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    gpsh_bootstrap_finalize(&boot);
     return 0;
 }
 
@@ -89,7 +90,7 @@ static int fence_breaks(void)
 {
     int rc = gpsh_bootstrap_fence(&boot);
     printf("pe %d: fence returned %d: %s\n", boot.my_pe, rc, gpsh_last_error());
-    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    gpsh_bootstrap_finalize(&boot);
     return 0;
 }
 
@@ -167,7 +168,7 @@ static int exchange_with_forger(const char *kind, int victim)
         free(blob);
     }
     must(gpsh_bootstrap_fence(&boot), "fence");
-    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    gpsh_bootstrap_finalize(&boot);
     return 0;
 }
 
@@ -180,7 +181,7 @@ int main(int argc, char **argv)
     signal(SIGUSR1, on_told_to_end);
     must(gpsh_bootstrap_init(&boot), "init");
     setvbuf(stdout, NULL, _IOLBF, 0);
-    gpsh_bootstrap_on_death(&boot, on_death, &dead_pe);
+    gpsh_bootstrap_on_death(&boot, on_death);
     if (strncmp(kind, "blob:", 5) == 0)
         return exchange_with_forger(kind + 5, victim);
     must(gpsh_bootstrap_fence(&boot), "first fence");
@@ -207,6 +208,6 @@ int main(int argc, char **argv)
     if (strcmp(kind, "fence") == 0)
         return fence_breaks();
     wait_until_told_to_end();
-    must(gpsh_bootstrap_finalize(&boot), "finalize");
+    gpsh_bootstrap_finalize(&boot);
     return 0;
 }

@@ -32,10 +32,9 @@ static const char *what;
 
 static int me;
 
-static void on_death(int pe, const char *reason, void *unused)
+static void on_death(int pe, const char *reason)
 {
     (void)reason;
-    (void)unused;
     shared->named[me][pe] = true;
 }
 
@@ -121,7 +120,7 @@ static void run_pe(void)
     static struct gpsh_deaths deaths = GPSH_DEATHS_INITIALIZER;
     if (gpsh_deaths_open(&deaths, n))
         exit(1);
-    gpsh_deaths_on_death(&deaths, on_death, NULL);
+    gpsh_deaths_on_death(&deaths, on_death);
     struct gpsh_node_watch *watch = gpsh_node_watch_open(&b, "127.0.0.1", &deaths);
     if (!watch) {
         fprintf(stderr, "%s: PE %d: %s\n", what, me, gpsh_last_error());

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bootstrap/bootstrap_segment.h"
+#include "bootstrap/bootstrap_ways.h"
 #include "bootstrap/job_segment.h"
 #include "core/error.h"
 #include "core/launcher.h"
@@ -51,14 +51,14 @@ static int join_job(struct gpsh_bootstrap *b, const char *pe)
 
 static int meet(struct gpsh_bootstrap *b)
 {
-    int status = b->ops->put(b, "blob", 4);
-    return status ? status : b->ops->exchange(b);
+    int status = gpsh_bootstrap_put(b, "blob", 4);
+    return status ? status : gpsh_bootstrap_exchange(b);
 }
 
 static void leave(struct gpsh_bootstrap *b)
 {
-    b->ops->leave(b);
-    b->ops->finalize(b);
+    gpsh_bootstrap_leave(b);
+    gpsh_bootstrap_finalize(b);
 }
 
 // PE 1: leaves, and has joined the next job before the other one has left.
@@ -90,17 +90,17 @@ Test(bootstrap_segment, has_left__is_of_the_job_that_the_asking_pe_is_in, .timeo
         _exit(child());
     cr_assert_eq(join_job(&b, "0"), 0, "%s", gpsh_last_error());
     cr_assert_eq(meet(&b), 0, "%s", gpsh_last_error());
-    cr_expect_not(b.ops->has_left(&b, 1));
+    cr_expect_not(gpsh_bootstrap_has_left(&b, 1));
     step(to_child[1]);
     await(to_parent[0]);
-    cr_expect(b.ops->has_left(&b, 1), "it is in the next job");
+    cr_expect(gpsh_bootstrap_has_left(&b, 1), "it is in the next job");
     leave(&b);
     cr_assert_eq(join_job(&b, "0"), 0, "%s", gpsh_last_error());
     cr_assert_eq(meet(&b), 0, "%s", gpsh_last_error());
-    cr_expect_not(b.ops->has_left(&b, 1), "that was the job before");
+    cr_expect_not(gpsh_bootstrap_has_left(&b, 1), "that was the job before");
     step(to_child[1]);
     await(to_parent[0]);
-    cr_expect(b.ops->has_left(&b, 1));
+    cr_expect(gpsh_bootstrap_has_left(&b, 1));
     leave(&b);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert_eq(status, 0, "the child ended with %d", status);
