@@ -403,14 +403,19 @@ bool gpsh_init_is_partial(void)
     return atomic_load(&gpsh_job()->partial);
 }
 
+// What was tried in vain on the way, such as mapping a PE of another node, is no failure of init.
 int gpsh_init_complete(void)
 {
+    struct gpsh_error before;
+    gpsh_error_keep(&before);
     pthread_mutex_lock(&lifecycle);
     int status = 0;
     if (gpsh_job_partial(false)) {
         status = bring_up();
         if (status)
             init_depth = 0;
+        else
+            gpsh_error_put_back(&before);
     }
     pthread_mutex_unlock(&lifecycle);
     return status;
@@ -425,6 +430,8 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
                          "GPUSHMEM_THREAD_MULTIPLE (3)",
                          function, (int)requested);
     static pthread_once_t forks = PTHREAD_ONCE_INIT;
+    struct gpsh_error before;
+    gpsh_error_keep(&before);
     pthread_once(&forks, watch_forks);
     pthread_mutex_lock(&lifecycle);
     int status = gpsh_job()->forked_from ? gpsh_check_initialised("init") : 0;
@@ -439,6 +446,7 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
             status = bring_up();
     }
     if (!status) {
+        gpsh_error_put_back(&before); // as gpsh_init_complete
         init_depth++;
         if (provided)
             *provided = gpsh_job()->thread_level;
@@ -463,24 +471,22 @@ int gpushmem_init(void)
 // the one failure that does not matter.
 static void see_off(void)
 {
-    char sentence[512];
-    int code = gpsh_last_error_code();
-    snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
-    if (!gpsh_depart_see_off())
-        return;
-    gpsh_clear_error();
-    if (code)
-        gpsh_fail(code, "%s", sentence);
+    struct gpsh_error before;
+    gpsh_error_keep(&before);
+    if (gpsh_depart_see_off())
+        gpsh_error_put_back(&before);
 }
 
 // The barrier fails when a PE is lost, and then says nothing about the others.
 static int meet_survivors(int barrier)
 {
-    char sentence[512];
-    if (barrier)
-        snprintf(sentence, sizeof sentence, "%s", gpsh_last_error());
+    struct gpsh_error of_barrier;
+    gpsh_error_keep(&of_barrier);
     int departed = gpsh_depart("gpushmem_finalize");
-    return !departed && barrier ? gpsh_fail(barrier, "%s", sentence) : departed;
+    if (departed || !barrier)
+        return departed;
+    gpsh_error_put_back(&of_barrier);
+    return barrier;
 }
 
 // A program's last call, whose status few look at. The others may wait for this PE for ever.

@@ -10,21 +10,20 @@
 #include "core/printable.h"
 #include "gpushmem/gpushmem.h"
 
-static _Thread_local char sentence[GPSH_ERROR_BYTES];
-static _Thread_local int last_code;
-static _Thread_local bool said;
+static _Thread_local struct gpsh_error last;
 
 int gpsh_fail(int code, const char *format, ...)
 {
     int saved = errno;
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    vsnprintf(last.sentence, sizeof last.sentence, format, args);
     va_end(args);
-    gpsh_printable(sentence, sizeof sentence); // it may repeat a setting, or what a peer sent
-    last_code = code;
-    said = false;
-    GPSH_LOG(DEBUG, "error", "%s", sentence);
+    gpsh_printable(last.sentence,
+                   sizeof last.sentence); // it may repeat a setting, or what a peer sent
+    last.code = code;
+    last.said = false;
+    GPSH_LOG(DEBUG, "error", "%s", last.sentence);
     errno = saved;
     return code;
 }
@@ -32,40 +31,50 @@ int gpsh_fail(int code, const char *format, ...)
 int gpsh_fail_in(int code, const char *context)
 {
     char inner[GPSH_ERROR_BYTES];
-    memcpy(inner, sentence, sizeof inner);
-    int used = snprintf(sentence, sizeof sentence, "%.200s: ", context);
-    int room = (int)sizeof sentence - used;
-    snprintf(sentence + used, (size_t)room, "%.*s", room - 1, inner);
-    gpsh_printable(sentence, sizeof sentence);
-    last_code = code;
+    memcpy(inner, last.sentence, sizeof inner);
+    int used = snprintf(last.sentence, sizeof last.sentence, "%.200s: ", context);
+    int room = (int)sizeof last.sentence - used;
+    snprintf(last.sentence + used, (size_t)room, "%.*s", room - 1, inner);
+    gpsh_printable(last.sentence, sizeof last.sentence);
+    last.code = code;
     return code;
 }
 
 void gpsh_error_mark_said(void)
 {
-    said = true;
+    last.said = true;
 }
 
 bool gpsh_error_is_said(void)
 {
-    return said;
+    return last.said;
+}
+
+void gpsh_error_keep(struct gpsh_error *kept)
+{
+    *kept = last;
+}
+
+void gpsh_error_put_back(const struct gpsh_error *kept)
+{
+    last = *kept;
 }
 
 const char *gpsh_last_error(void)
 {
-    return sentence;
+    return last.sentence;
 }
 
 int gpsh_last_error_code(void)
 {
-    return last_code;
+    return last.code;
 }
 
 void gpsh_clear_error(void)
 {
-    sentence[0] = '\0';
-    last_code = 0;
-    said = false;
+    last.sentence[0] = '\0';
+    last.code = 0;
+    last.said = false;
 }
 
 const char *gpushmem_strerror(int code)
@@ -96,12 +105,12 @@ const char *gpushmem_strerror(int code)
 
 const char *gpushmem_last_error(void)
 {
-    return sentence;
+    return last.sentence;
 }
 
 int gpushmem_last_error_code(void)
 {
-    return last_code;
+    return last.code;
 }
 
 void gpushmem_clear_error(void)

@@ -26,6 +26,16 @@ int gpsh_fail_in(int code, const char *context);
 void gpsh_error_mark_said(void);
 bool gpsh_error_is_said(void);
 
+// The thread's last failure, kept while something is tried whose failure is not the caller's, and
+// put back afterwards.
+struct gpsh_error {
+    int code;
+    bool said;
+    char sentence[GPSH_ERROR_BYTES];
+};
+void gpsh_error_keep(struct gpsh_error *kept);
+void gpsh_error_put_back(const struct gpsh_error *kept);
+
 const char *gpsh_last_error(void);
 int gpsh_last_error_code(void);
 void gpsh_clear_error(void);

@@ -590,14 +590,10 @@ int gpushmem_device_error(void)
 // Of kernels that no host call has waited for. The thread's last failure stays what it was.
 static void say_what_is_left(void)
 {
-    char last[GPSH_ERROR_BYTES];
-    int code = gpsh_last_error_code();
-    snprintf(last, sizeof last, "%s", gpsh_last_error());
-    if (!take_error())
-        return;
-    gpsh_clear_error();
-    if (code)
-        gpsh_fail(code, "%s", last);
+    struct gpsh_error last;
+    gpsh_error_keep(&last);
+    if (take_error())
+        gpsh_error_put_back(&last);
 }
 
 void gpsh_device_side_finalize(void)

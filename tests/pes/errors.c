@@ -284,7 +284,10 @@ int main(void)
     bool launched = getenv("PMIX_RANK") || getenv("PMI_RANK") || getenv("GPUSHMEM_RUN_PE");
     if (launched) // other PEs may be late, and no wait may time out
         setenv("GPUSHMEM_WAIT_TIMEOUT_MS", "100000", 1);
+    gpushmem_clear_error();
     CHECK_OK(gpushmem_init());
+    CHECK_THAT(gpushmem_last_error_code() == 0, "init succeeded and left: %s",
+               gpushmem_last_error());
     me = gpushmem_my_pe();
     n_pes = gpushmem_n_pes();
     word = gpushmem_calloc(4, sizeof *word);
