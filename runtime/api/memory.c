@@ -103,6 +103,22 @@ static int take_of_larger(const char *function, enum gpsh_collective_kind kind, 
     return status;
 }
 
+// *block is NULL if there is no room. What became of it is told by the sentence, and where the heap
+// has grown there is nothing to tell.
+static int take(const char *function, enum gpsh_arena from, enum gpsh_collective_kind kind,
+                uint64_t a, uint64_t b, uint64_t bytes, uint64_t alignment, void **block)
+{
+    struct gpsh_error before;
+    gpsh_error_keep(&before);
+    *block = gpsh_blocks_take(function, from, bytes, alignment);
+    if (*block || from != GPSH_ARENA_HEAP || !gpsh_heap()->grows)
+        return 0;
+    int status = take_of_larger(function, kind, a, b, bytes, alignment, block);
+    if (*block)
+        gpsh_error_put_back(&before);
+    return status;
+}
+
 static int fill(void *block, int byte, uint64_t bytes)
 {
     if (gpsh_blocks_arena(block) == GPSH_ARENA_HEAP)
@@ -134,9 +150,8 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
 {
     if (gpsh_check_ready(function) || !bytes)
         return NULL;
-    void *block = gpsh_blocks_take(function, from, bytes, alignment);
-    if (!block && from == GPSH_ARENA_HEAP && gpsh_heap()->grows &&
-        take_of_larger(function, kind, a, b, bytes, alignment, &block) == GPUSHMEM_ERR_ASYMMETRY)
+    void *block;
+    if (take(function, from, kind, a, b, bytes, alignment, &block) == GPUSHMEM_ERR_ASYMMETRY)
         return nothing(); // all were told when they met: another meeting would be one too many
     if (block && kind == GPSH_CALL_CALLOC && fill(block, 0, bytes) < 0)
         block = NULL;
@@ -264,27 +279,24 @@ static int copy(void *to, const void *from, uint64_t bytes)
     return 0;
 }
 
-// The same content in a block of another size. Collective; the old one stays allocated.
-static void *copy_to_new(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
+// Nobody uses `old` any more, and all PEs have passed the same. Other PEs may put into the new
+// block once all have copied.
+static void *reallocate(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
 {
-    void *block = gpsh_blocks_take(function, gpsh_blocks_arena(old), bytes, 1);
+    const uint64_t number = gpsh_memory_number(old);
+    void *block;
+    (void)take(function, gpsh_blocks_arena(old), GPSH_CALL_REALLOC, number, bytes, bytes, 1,
+               &block);
     if (block && copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
         gpsh_blocks_give(block);
         block = NULL;
     }
-    return block;
-}
-
-// Nobody uses `old` any more. Other PEs may put into the new block once all have copied.
-static void *reallocate(const char *function, void *old, uint64_t old_bytes, uint64_t bytes)
-{
-    void *block = copy_to_new(function, old, old_bytes, bytes);
-    int status = gpsh_sync_as(GPSH_CALL_REALLOC, gpsh_memory_number(old), bytes, function);
+    int status = gpsh_sync_as(GPSH_CALL_REALLOC, number, bytes, function);
     if (block && status)
         gpsh_blocks_give(block);
     else if (block)
         (void)release(old, old_bytes);
-    return status ? NULL : block;
+    return block && !status ? block : nothing();
 }
 
 void *gpushmem_realloc(void *address, size_t bytes)

@@ -9,6 +9,7 @@
 //   growth full GIB              no GPU has that much more memory
 //   growth fixed                 it does not grow
 //   growth threads               other threads use it meanwhile
+//   growth realloc               a block that grows moves into it
 #define _POSIX_C_SOURCE 200809L // setenv
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,6 +73,28 @@ static void exchange(int i)
     CHECK(got == me + i);
     check_address(i);
     CHECK_OK(gpushmem_barrier_all());
+}
+
+// What an allocation that succeeds has tried on the way is no failure, and a block that does not
+// fit into the heap moves into a larger one.
+static void test_realloc(void)
+{
+    const size_t words = BLOCK / sizeof(long), more = (size_t)11 << 20;
+    uint64_t first = heap_bytes();
+    gpushmem_clear_error();
+    long *block = gpushmem_calloc(1, BLOCK);
+    CHECK_OK(gpushmem_long_p(&block[words - 1], 7 + me, next));
+    CHECK_OK(gpushmem_barrier_all());
+    long *larger = gpushmem_realloc(block, more);
+    CHECK_THAT(larger && heap_bytes() > first, "%s", gpushmem_last_error());
+    CHECK_THAT(gpushmem_last_error_code() == 0, "left behind: %s", gpushmem_last_error());
+    CHECK(at(&larger[words - 1]) == 7 + before && at(larger) == 0);
+    CHECK_OK(gpushmem_long_p(&larger[more / sizeof(long) - 1], me, next));
+    CHECK_OK(gpushmem_barrier_all());
+    CHECK(at(&larger[more / sizeof(long) - 1]) == before);
+    CHECK(!gpushmem_realloc(larger, 70 << 20) && strstr(gpushmem_last_error(), "gpushmem_realloc"));
+    CHECK(strstr(gpushmem_last_error(), "it may have") && at(&larger[words - 1]) == 7 + before);
+    CHECK_OK(gpushmem_free(larger));
 }
 
 static void test_growth(void)
@@ -241,6 +264,8 @@ int main(int argc, char **argv)
         test_refused((size_t)300 << 20, "GPUSHMEM_HEAP_MAX");
     else if (!strcmp(what, "threads"))
         test_threads();
+    else if (!strcmp(what, "realloc"))
+        test_realloc();
     else
         test_growth();
     CHECK_OK(gpushmem_finalize());
