@@ -40,12 +40,13 @@ targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_
 targets+=' perf_put_path.cuda gpushmem_softhca fake_mlx5 softhca_test gpu_cubin gpu_rdc gpu_behind moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
     second_kernel launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
-    nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
+    large_blocks nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 for name in basic rma amo order ctx; do
     targets+=" device_${name}_posts.cuda"
 done
+targets+=' device_large_blocks_linked.cuda'
 [ -z "$coll" ] || targets='gpushmem gpushmem_cli gpushmem-perf.cuda'
 export PATH=$PATH:/usr/local/cuda/bin
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU') || true
