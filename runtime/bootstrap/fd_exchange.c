@@ -50,7 +50,7 @@ int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const struct gpsh_bootstra
 {
     *x = (struct gpsh_fd_exchange){
         .by_launcher = b->launched_by_us, .line = b->line, .job = b->job_round, .socket = -1};
-    if (x->by_launcher)
+    if (x->by_launcher || b->node_n_pes == 1)
         return 0;
     const char *dir = b->dir;
     if (!*dir || strlen(dir) + 32 > sizeof x->path) {

@@ -32,8 +32,8 @@ struct gpsh_fd_set {
     int pid; // received: of the sender, as seen from here; 0 where it cannot be seen
 };
 
-// Binds this PE's socket, where one is needed: in the job's directory on this node or, if there is
-// none or its path is too long, in one of our own.
+// Binds this PE's socket, where one is needed, which a PE that is alone on its node does not: in
+// the job's directory on this node or, if there is none or its path is too long, in one of our own.
 int gpsh_fd_exchange_open(struct gpsh_fd_exchange *x, const struct gpsh_bootstrap *b,
                           int generation);
 // What becomes of the descriptors of pes[index]: they are closed when this returns. After a

@@ -67,6 +67,19 @@ static void open_all(int n)
     }
 }
 
+// As in a container whose files cannot be written.
+Test(fd_exchange, one_pe_on_the_node__needs_no_directory)
+{
+    const struct gpsh_bootstrap job = {.node_n_pes = 1, .dir = "/proc"};
+    const struct gpsh_fd_set mine = {.fds = {0}, .count = 1};
+    struct gpsh_fd_exchange alone;
+    cr_assert_eq(gpsh_fd_exchange_open(&alone, &job, 1), 0, "%s", gpsh_last_error());
+    const char *path = alone.path;
+    cr_expect_str_empty(path);
+    cr_expect_eq(gpsh_fd_exchange_run(&alone, 0, pes, &path, 1, &mine, ignore, NULL, 100), 0);
+    gpsh_fd_exchange_close(&alone);
+}
+
 Test(fd_exchange, many_pes__everybody_gets_everybodys)
 {
     pthread_t threads[PES];
