@@ -246,6 +246,15 @@ void gpsh_job_on_abort(struct gpsh_job *j, int pe, int status, const char *why)
     end_after_failure(j, j->n_running - c->running);
 }
 
+void gpsh_job_on_own_failure(struct gpsh_job *j, const char *why)
+{
+    if (j->ending)
+        return;
+    snprintf(j->reason, sizeof(j->reason), "%s", why);
+    begin_ending(j, 1, j->n_running);
+    ask_all_to_end(j, SIGTERM);
+}
+
 static bool is_of_launcher(const struct gpsh_board *board, pid_t pid, const void *job)
 {
     (void)pid;

@@ -41,6 +41,7 @@ void gpsh_job_on_child_ends(struct gpsh_job *j);
 void gpsh_job_on_child_stops(struct gpsh_job *j);
 void gpsh_job_on_keeper_lost(struct gpsh_job *j);
 void gpsh_job_on_abort(struct gpsh_job *j, int pe, int status, const char *why); // PE's wish
+void gpsh_job_on_own_failure(struct gpsh_job *j, const char *why); // the launcher cannot go on
 void gpsh_job_on_signal(struct gpsh_job *j, int signal);
 void gpsh_job_on_call(struct gpsh_job *j); // of a PE that has waited for long
 bool gpsh_job_on_time(struct gpsh_job *j); // true: all that is left of it was killed

@@ -33,7 +33,7 @@ int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
     l->n_pes = n_pes;
     l->n_nodes = n_nodes;
-    l->refused = false;
+    l->refused = l->no_room = false;
     for (int pe = 0; pe < n_pes; pe++) {
         l->lines[pe] = (struct gpsh_line){.fd = -1, .files = {{.fd = -1}, {.fd = -1}}};
         pe_ends[pe] = -1;
@@ -275,6 +275,7 @@ struct received {
     struct gpsh_line_message head;
     char text[GPSH_LINE_TEXT + 1];
     int fds[GPSH_LINE_FDS], n_fds;
+    bool no_room; // for all of its descriptors
 };
 
 // False: nothing more is there. A message that is none of ours has no word that anybody knows.
@@ -305,6 +306,8 @@ static bool receive(int fd, struct received *r)
             ours = who.uid == geteuid();
         }
     }
+    // One with more than there is place for is the PE's mistake.
+    r->no_room = ours && message.msg_flags & MSG_CTRUNC && r->n_fds < GPSH_LINE_FDS;
     const ssize_t head = sizeof(r->head);
     if (!ours || n < head || message.msg_flags & MSG_CTRUNC)
         r->head.word = -1;
@@ -331,6 +334,7 @@ static bool read_line(struct gpsh_lines *l, int pe, gpsh_line_said_fn *said, voi
         else if (m->word >= 0)
             said(pe, m, r.text, arg);
         fds_close(r.fds, &r.n_fds);
+        l->no_room |= r.no_room;
     }
     return i < MOST_OF_ONE;
 }

@@ -41,6 +41,7 @@ struct gpsh_lines {
     int epoll; // readable when a PE says something
     int n_pes, n_nodes;
     bool refused; // the kernel took some descriptors not: serve again in a moment
+    bool no_room; // some have not come, as too many are open here: PEs wait for them in vain
     struct gpsh_line lines[GPSH_RUN_MAX_PES];
 };
 

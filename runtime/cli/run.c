@@ -406,12 +406,23 @@ static bool lines_wanted(struct launcher *l)
     return gpsh_sink_has_room(sink_of(l, 1));
 }
 
+static void read_lines(struct launcher *l)
+{
+    char why[192];
+    gpsh_lines_read(&l->lines, on_line, l);
+    if (!l->lines.no_room)
+        return;
+    snprintf(why, sizeof(why), "cannot hand on the memory of PEs: %s%s", strerror(EMFILE),
+             hint(l, EMFILE));
+    gpsh_job_on_own_failure(&l->job, why);
+}
+
 static void read_keeper(struct launcher *l)
 {
     gpsh_keeper_read(&l->keeper);
     // What a PE has said before it ended is here by now, and comes first.
     if (lines_wanted(l))
-        gpsh_lines_read(&l->lines, on_line, l);
+        read_lines(l);
     for (int pe = 0; pe < l->job.n_pes; pe++)
         if (l->job.pes[pe].ended && l->job.pes[pe].running)
             gpsh_lines_forget(&l->lines, pe);

@@ -111,6 +111,10 @@ class Trouble(Case):
                                     capture_output=True, text=True, timeout=HANG_S)
             self.assertEqual(result.returncode, 1, limit)
             self.assertRegex(result.stderr, r"Too many open files \(2 PEs need up to 148: raise the limit, ulimit -n\)\n", limit)
+        for limit in range(14, 24):  # from some number on the PEs start, and then it is their memory that finds no room
+            result = subprocess.run(["prlimit", f"--nofile={limit}", GPUSHMEM, "run", "-n", "3", EVERYWHERE], env=self.env,
+                                    capture_output=True, text=True, timeout=HANG_S)
+            self.assertTrue(result.returncode == 0 or "ulimit -n" in result.stderr, f"{limit}: {result.stderr}")
 
     def test_abort_from_the_news_of_a_death(self):
         _, err = self.job("-n", 3, "--on-failure", "continue", MISHAP, "revenge", 1, code=43)
