@@ -377,17 +377,20 @@ inline void *gpsh_emu_dynamic_shared(void)
 
 // ---- A thread that touches what is no memory ----
 
-// What a GPU reports as error 700, in one sentence; called by a signal handler. 0: the thread runs
-// no kernel.
+// What a GPU reports as error 700, in one sentence; called by a signal handler. The highest address
+// of all stands for those that no process has, of which the processor does not tell which it was.
+// 0: the thread runs no kernel.
 inline int gpsh_emu_tell_fault(char *text, size_t bytes, const void *address)
 {
-    return gpsh_emu_current_block
-               ? snprintf(text, bytes,
-                          "gpushmem: a kernel's thread (block (%u,%u,%u), thread (%u,%u,%u)) "
-                          "touched address %#zx%s, which is no memory that it may use\n",
-                          blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z,
-                          (size_t)address, address ? "" : " (NULL)")
-               : 0;
+    char where[64];
+    if (!gpsh_emu_current_block)
+        return 0;
+    snprintf(where, sizeof where, "address %#zx%s", (size_t)address, address ? "" : " (NULL)");
+    return snprintf(text, bytes,
+                    "gpushmem: a kernel's thread (block (%u,%u,%u), thread (%u,%u,%u)) touched %s, "
+                    "which is no memory that it may use\n",
+                    blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z,
+                    (size_t)address == SIZE_MAX ? "an address that no process has" : where);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -203,7 +204,9 @@ static int (*_Atomic tell_fault)(char *text, size_t bytes, const void *address);
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     char text[256];
-    int length = tell_fault(text, sizeof text, info->si_addr);
+    // SI_KERNEL: outside the address space, as a pointer of stale bytes is; si_addr says 0.
+    bool unknown = info->si_code == SI_KERNEL;
+    int length = tell_fault(text, sizeof text, unknown ? (void *)UINTPTR_MAX : info->si_addr);
     if (length > 0 && write(STDERR_FILENO, text, (size_t)length) < 0)
         length = 0; // there is nobody to tell
     sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);

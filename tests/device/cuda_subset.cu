@@ -116,8 +116,8 @@ __global__ void sync_of_some(void)
         __syncthreads();
 }
 
-// usage: device_cuda_subset [fault | sync]; fault: ends by a signal, with a sentence; sync: warns
-// of a __syncthreads that not all threads reach
+// usage: device_cuda_subset [fault [ADDRESS] | sync]; fault: ends by a signal, with a sentence;
+// sync: warns of a __syncthreads that not all threads reach
 int main(int argc, char **argv)
 {
     check_begin();
@@ -127,7 +127,8 @@ int main(int argc, char **argv)
         return check_end("cuda_subset");
     }
     if (argc > 1) {
-        CHECK_OK(GPUSHMEM_LAUNCH(touch, 1, 2, NULL, (int *)16));
+        int *nowhere = (int *)(argc > 2 ? strtoull(argv[2], NULL, 16) : 16);
+        CHECK_OK(GPUSHMEM_LAUNCH(touch, 1, 2, NULL, nowhere));
         gpushmem_launch_wait(NULL);
         return 0;
     }
