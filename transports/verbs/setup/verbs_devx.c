@@ -223,7 +223,7 @@ static bool prepare(struct gpsh_verbs *verbs, struct verbs_rail *rail)
     rail->pdn = pd.pdn;
     if (error)
         note(&verbs->near, "%s has no devx for this process (%s)", rail->name, strerror(error));
-    return !error && register_memory(verbs, rail) && register_answers(verbs, rail);
+    return !error && register_answers(verbs, rail) && register_memory(verbs, rail);
 }
 
 static bool is_wanted(struct gpsh_verbs *verbs)

@@ -44,12 +44,13 @@ static void add_kernels(const struct gpsh_verbs *verbs, const struct gpsh_verbs_
                         char *line, size_t bytes)
 {
     const char *why = gpsh_verbs_kernel_refused(verbs, peer, 0);
+    bool on_gpu = verbs->near.open && verbs->near.memory.kind == GPSH_MEMORY_DEVICE;
     if (verbs->env.kernel_channels)
-        snprintf(line + strlen(line), bytes - strlen(line), "; kernels post %s%s",
-                 why                ? "through rings: "
-                 : verbs->near.open ? "themselves, by devx"
-                                    : "themselves",
-                 why ? why : "");
+        snprintf(line + strlen(line), bytes - strlen(line), "; kernels post %s%s%s",
+                 why      ? "through rings: "
+                 : on_gpu ? "themselves, to queues in GPU memory"
+                          : "themselves, to queues in host memory",
+                 !why && verbs->near.open ? " by devx" : "", why ? why : "");
 }
 
 // "rxe0:1 10.1.0.1 -> 10.1.0.2, mtu 4096, 2 rails (+ rxe2:1)"
