@@ -419,6 +419,8 @@ static uint32_t turn(struct shca_device *device, uint32_t at, uint32_t burst, ui
     struct shca_qp *qp = device->active[at];
     uint32_t done = 0;
     enum step last = STEP_DONE;
+    if (!device->use_gpu && shca_mlx5_is_far(qp))
+        return 0; // its completions are for the engine's thread to write
     qp->peer_seen = false;
     while (done < burst && last == STEP_DONE) {
         last = step(qp, wake_ns);
@@ -472,7 +474,10 @@ static uint32_t pass(struct shca_device *device, bool thread, uint64_t *wake_ns)
     look_at_insults(device);
     shca_mlx5_look(device);
     collect(device);
-    return turns(device, wake_ns);
+    uint32_t done = turns(device, wake_ns);
+    if (thread)
+        shca_gpu_finish(device); // completions are on their way; whoever comes next finds nothing
+    return done;
 }
 
 // On a machine with fewer processors than polling threads, a thread whose poll finds nothing lets

@@ -197,12 +197,13 @@ void shca_gpu_free(struct shca_device *device)
     device->gpu = NULL;
 }
 
-// ---- The engine's thread only ----
+// ---- The engine's thread only, but for shca_gpu_look ----
+
+static _Thread_local void *current; // the context that this thread has by enter()
 
 // The context is that thread's from the first use on. NULL: there is no GPU, or no use in going on.
 static struct shca_gpu *enter(struct shca_device *device)
 {
-    static _Thread_local void *current;
     struct shca_gpu *gpu = device->gpu;
     if (!gpu || gpu->failed)
         return NULL;
@@ -265,6 +266,11 @@ static int flush(struct shca_gpu *gpu)
 {
     int row = flush_row(gpu), stores = flush_stores(gpu);
     return row == IBV_WC_SUCCESS ? stores : row;
+}
+
+int shca_gpu_submit(struct shca_device *device)
+{
+    return device->gpu ? flush(device->gpu) : IBV_WC_SUCCESS;
 }
 
 int shca_gpu_finish(struct shca_device *device)
@@ -372,4 +378,52 @@ int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t
     status_of(gpu, driver.copy((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream),
               "a copy within the GPU");
     return shca_gpu_finish(device);
+}
+
+// The last 8 bytes are not seen before the rest, by kernels that run. The driver promises it of the
+// stores of a batch, each of which comes with a fence of the system before it (cuStreamWriteValue32
+// without its flag NO_MEMORY_BARRIER). A copy has no order within: where it is taken instead, the
+// last word is one of its own, and begins when the rest is complete.
+int shca_gpu_publish(struct shca_device *device, void *to, const void *from, size_t bytes)
+{
+    enum { LAST = 8 };
+    struct shca_gpu *gpu = device->gpu;
+    bool by_stores = gpu && gpu->stores && bytes <= STORE_MOST && is_own(gpu, (uintptr_t)to);
+    size_t rest = by_stores ? 0 : bytes - LAST;
+    int status = rest ? shca_gpu_write(device, to, from, rest) : IBV_WC_SUCCESS;
+    if (rest && status == IBV_WC_SUCCESS)
+        status = shca_gpu_finish(device);
+    if (status == IBV_WC_SUCCESS)
+        status = shca_gpu_write(device, (char *)to + rest, (const char *)from + rest, bytes - rest);
+    return status;
+}
+
+static int read_all(struct shca_device *device, char *to, const char *from, size_t bytes)
+{
+    int status = IBV_WC_SUCCESS;
+    for (size_t done = 0, n; done < bytes && status == IBV_WC_SUCCESS; done += n) {
+        n = bytes - done < SHCA_MAIL_BYTES ? bytes - done : SHCA_MAIL_BYTES;
+        status = shca_gpu_read(device, to + done, from + done, n);
+        if (status == IBV_WC_SUCCESS)
+            status = shca_gpu_finish(device);
+    }
+    return status;
+}
+
+// The thread stands in for the engine's. What the program has set for it comes back.
+int shca_gpu_look(struct shca_device *device, void *to, const void *from, size_t bytes)
+{
+    void *context = NULL;
+    int mode = CAPTURE_RELAXED;
+    pthread_mutex_lock(&device->engine_lock);
+    driver.context_get(&context);
+    if (driver.capture_mode)
+        driver.capture_mode(&mode);
+    int status = read_all(device, to, from, bytes);
+    driver.context_set(context);
+    current = NULL;
+    if (driver.capture_mode)
+        driver.capture_mode(&mode);
+    pthread_mutex_unlock(&device->engine_lock);
+    return status;
 }

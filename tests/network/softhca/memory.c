@@ -217,6 +217,53 @@ SHCA_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *address, siz
     return ibv_reg_mr_iova2(pd, address, bytes, iova, (unsigned)access);
 }
 
+// ---- dma-bufs of GPU memory that are registered ----
+
+static pthread_mutex_t dmabufs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shca_mr *dmabufs;
+
+static struct shca_dmabuf dmabuf_of(int fd)
+{
+    struct stat status;
+    off_t bytes = lseek(fd, 0, SEEK_END); // which dma-bufs have for that
+    if (bytes < 0 || fstat(fd, &status))
+        return (struct shca_dmabuf){0};
+    return (struct shca_dmabuf){status.st_dev, status.st_ino, bytes};
+}
+
+static void dmabuf_note(struct shca_mr *mr, int fd)
+{
+    mr->dmabuf = dmabuf_of(fd);
+    pthread_mutex_lock(&dmabufs_lock);
+    mr->next_dmabuf = dmabufs;
+    dmabufs = mr;
+    pthread_mutex_unlock(&dmabufs_lock);
+}
+
+static void dmabuf_forget(const struct shca_mr *mr)
+{
+    pthread_mutex_lock(&dmabufs_lock);
+    struct shca_mr **at = &dmabufs;
+    while (*at && *at != mr)
+        at = &(*at)->next_dmabuf;
+    if (*at)
+        *at = mr->next_dmabuf;
+    pthread_mutex_unlock(&dmabufs_lock);
+}
+
+char *shca_dmabuf_pointer(int fd, uint64_t offset)
+{
+    struct shca_dmabuf wanted = dmabuf_of(fd);
+    pthread_mutex_lock(&dmabufs_lock);
+    const struct shca_mr *mr = wanted.bytes ? dmabufs : NULL;
+    while (mr && (mr->dmabuf.inode != wanted.inode || mr->dmabuf.device != wanted.device ||
+                  mr->dmabuf.bytes != wanted.bytes))
+        mr = mr->next_dmabuf;
+    uint64_t first = mr ? mr->entry->address - (uintptr_t)mr->ibv.addr : 0;
+    pthread_mutex_unlock(&dmabufs_lock);
+    return mr ? (char *)(uintptr_t)(first + offset) : NULL;
+}
+
 // A dma-buf of a GPU can only be reached through the pointer it was made from, which by convention
 // is the iova. Any other file that can be mapped (a udmabuf, a memfd) stands in for one in host
 // memory.
@@ -263,7 +310,10 @@ SHCA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
         free(mr);
         return refuse(error);
     }
-    return mr_new(pd, mr, &what);
+    struct ibv_mr *made = mr_new(pd, mr, &what);
+    if (made && what.kind == SHCA_GPU)
+        dmabuf_note(mr, fd);
+    return made;
 }
 
 // After it nothing touches the memory: waits for engines in the middle of an access, but not for
@@ -271,6 +321,7 @@ SHCA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 SHCA_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
     struct shca_mr *mr = (struct shca_mr *)ibv;
+    dmabuf_forget(mr);
     atomic_store(&mr->entry->key, ibv->rkey & 0xffff0000u);
     for (uint64_t until = shca_now_ns() + 1000000000u;
          atomic_load(&mr->entry->users) && shca_now_ns() < until;)

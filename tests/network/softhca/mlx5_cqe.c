@@ -71,15 +71,22 @@ int shca_mlx5_cq_describe(struct ibv_cq *ibv, struct mlx5dv_cq *out)
     return 0;
 }
 
-int shca_mlx5_cq_place(struct ibv_cq *ibv, char *ring, uint32_t entries, void *record)
+int shca_mlx5_cq_place(struct ibv_cq *ibv, const struct shca_mlx5_memory *memory, uint32_t entries)
 {
     struct shca_mlx5_cq *own = calloc(1, sizeof *own);
     if (!own)
         return ENOMEM;
-    own->ring = ring;
+    own->ring = memory->ring;
     own->entries = entries;
-    own->record = record;
+    own->record = memory->record;
     own->placed = true;
+    if (memory->gpu) {
+        own->far.device = shca_device_of(ibv->context);
+        own->far.ring = memory->ring;
+        own->far.record = memory->record;
+        own->ring = NULL;
+        own->record = own->far.words;
+    }
     ((struct shca_cq *)ibv)->mlx5 = own;
     return 0;
 }
@@ -158,10 +165,15 @@ static void write_out(struct shca_mlx5_cq *own)
 {
     for (uint32_t i = 0; i < own->n_held; i++, own->produced++) {
         own->held[i].op_own |= own->produced / own->entries & 1;
-        shca_copy(own->ring + own->produced % own->entries * sizeof *own->held, &own->held[i],
-                  sizeof *own->held);
+        if (own->far.device)
+            shca_mlx5_cqe_store(own, own->produced, &own->held[i]);
+        else
+            shca_copy(own->ring + own->produced % own->entries * sizeof *own->held, &own->held[i],
+                      sizeof *own->held);
     }
     own->n_held = 0;
+    if (own->far.device)
+        shca_gpu_submit(own->far.device);
 }
 
 static uint32_t burst(void)
@@ -172,7 +184,10 @@ static uint32_t burst(void)
 bool shca_mlx5_cqe_push(struct shca_cq *cq, const struct shca_cqe *cqe)
 {
     struct shca_mlx5_cq *own = cq->mlx5;
-    if (!record_read(own, cqe->wc.qp_num)) {
+    bool room = record_read(own, cqe->wc.qp_num);
+    if (!room && own->far.device && shca_mlx5_cq_record_fetch(own) == IBV_WC_SUCCESS)
+        room = record_read(own, cqe->wc.qp_num); // the image was old
+    if (!room) {
         shca_misuse(SHCA_MISUSE_CQ_OVERRUN, cqe->wc.qp_num,
                     "no room in its completion queue of %u entries: %u of them are not consumed",
                     own->entries, (uint32_t)(own->produced + own->n_held - own->consumed));

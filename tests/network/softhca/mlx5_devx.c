@@ -260,12 +260,15 @@ static int answer(void *out, size_t bytes, bool good, uint32_t number)
 
 // ---- Memory and registers ----
 
+// Memory of the program's, a file that is mapped here, or GPU memory, which only copies reach.
+enum umem_kind { OF_PROGRAM, OF_FILE, OF_GPU };
+
 struct umem {
     struct mlx5dv_devx_umem ibv;
     struct umem *next;
     char *base;
     size_t bytes;
-    bool mapped;
+    enum umem_kind kind;
     uint32_t users;
 };
 
@@ -280,14 +283,14 @@ static struct umem *umems;
 static struct uar *uars;
 static uint32_t last_umem = FIRST_UMEM, last_page;
 
-static struct mlx5dv_devx_umem *umem_new(char *base, size_t bytes, bool mapped)
+static struct mlx5dv_devx_umem *umem_new(char *base, size_t bytes, enum umem_kind kind)
 {
     struct umem *umem = calloc(1, sizeof *umem);
     if (!umem)
         return NULL;
     umem->base = base;
     umem->bytes = bytes;
-    umem->mapped = mapped;
+    umem->kind = kind;
     pthread_mutex_lock(&lock);
     umem->ibv.umem_id = ++last_umem;
     umem->next = umems;
@@ -317,22 +320,37 @@ static void *refuse(int error)
     return NULL;
 }
 
+static struct mlx5dv_devx_umem *umem_on_gpu(struct ibv_context *context, char *base, size_t bytes)
+{
+    if (!shca_gpu_owns(base, 1) || !shca_gpu_owns(base + bytes - 1, 1))
+        return refuse(EFAULT);
+    if (shca_gpu_use(shca_device_of(context), (uintptr_t)base))
+        return refuse(EIO);
+    return umem_new(base, bytes, OF_GPU);
+}
+
 struct mlx5dv_devx_umem *gpushmem_softhca_umem_reg(struct ibv_context *context,
                                                    struct mlx5dv_devx_umem_in *in)
 {
-    (void)context;
     if (!shca_settings.devx || (in->comp_mask & ~(uint64_t)MLX5DV_UMEM_MASK_DMABUF))
         return refuse(EOPNOTSUPP);
     if (!in->size || !(in->access & IBV_ACCESS_LOCAL_WRITE))
         return refuse(EINVAL);
     if (!(in->comp_mask & MLX5DV_UMEM_MASK_DMABUF))
-        return umem_new(in->addr, in->size, false);
+        return shca_gpu_owns(in->addr, 1) ? umem_on_gpu(context, in->addr, in->size)
+                                          : umem_new(in->addr, in->size, OF_PROGRAM);
     if (!shca_settings.dmabuf)
         return refuse(EOPNOTSUPP);
     // of a dma-buf the address is where in it the memory begins
+    char *pointer = shca_dmabuf_pointer(in->dmabuf_fd, (uintptr_t)in->addr);
+    if (pointer)
+        return umem_on_gpu(context, pointer, in->size);
     void *at = mmap(NULL, in->size, PROT_READ | PROT_WRITE, MAP_SHARED, in->dmabuf_fd,
                     (off_t)(uintptr_t)in->addr);
-    return at == MAP_FAILED ? NULL : umem_new(at, in->size, true);
+    if (at == MAP_FAILED && !shca_settings.quiet)
+        shca_say("a dma-buf is neither of registered GPU memory nor can it be mapped (%s)",
+                 strerror(errno));
+    return at == MAP_FAILED ? refuse(EINVAL) : umem_new(at, in->size, OF_FILE);
 }
 
 int gpushmem_softhca_umem_dereg(struct mlx5dv_devx_umem *ibv)
@@ -348,7 +366,7 @@ int gpushmem_softhca_umem_dereg(struct mlx5dv_devx_umem *ibv)
     pthread_mutex_unlock(&lock);
     if (used)
         return EBUSY;
-    if (umem->mapped)
+    if (umem->kind == OF_FILE)
         munmap(umem->base, umem->bytes);
     free(umem);
     return 0;
@@ -467,23 +485,55 @@ static struct ibv_cq *cq_numbered(const struct mail *mail, const char *name)
     return cq;
 }
 
+// Ring and record of a queue, by the names of the fields that say where they are.
+static bool memory_find(const struct mail *mail, struct mlx5dv_devx_obj *object,
+                        const char *const fields[4], size_t ring_bytes,
+                        struct shca_mlx5_memory *memory)
+{
+    memory->ring = place_of(mail, fields[0], fields[1], ring_bytes, PAGE, &object->umem);
+    memory->record = place_of(mail, fields[2], fields[3], 8, 8, &object->records);
+    if (!memory->ring || !memory->record)
+        return false;
+    memory->gpu = object->umem->kind == OF_GPU;
+    if (memory->gpu != (object->records->kind == OF_GPU))
+        return REFUSE(mail, DEVX_UMEM,
+                      "%s: its ring and its record are one in GPU memory and one not, which this "
+                      "NIC does not do",
+                      mail->command->name);
+    return true;
+}
+
+static bool cqes_check(struct ibv_context *context, const struct mail *mail,
+                       const struct shca_mlx5_memory *memory, uint32_t entries)
+{
+    size_t bytes = (size_t)entries * CQE_BYTES;
+    char *copy = memory->gpu ? malloc(bytes) : NULL;
+    const char *ring = memory->gpu ? copy : memory->ring;
+    uint32_t valid = 0;
+    if (copy && shca_gpu_look(shca_device_of(context), copy, memory->ring, bytes) != IBV_WC_SUCCESS)
+        ring = NULL;
+    while (ring && valid < entries &&
+           (unsigned char)ring[(size_t)(valid + 1) * CQE_BYTES - 1] >> 4 == MLX5_CQE_INVALID)
+        valid++;
+    free(copy);
+    return valid == entries ||
+           REFUSE(mail, DEVX_CQE, "CREATE_CQ: entry %u is not marked as invalid", valid);
+}
+
 static bool cq_make(struct ibv_context *context, const struct mail *mail,
                     struct mlx5dv_devx_obj *object)
 {
+    static const char *const fields[] = {"cq_umem_id", "cq_umem_offset", "dbr_umem_id", "dbr_addr"};
     static _Atomic uint32_t last;
+    struct shca_mlx5_memory memory;
     uint32_t entries = 1u << value_of(mail, "log_cq_size");
-    char *ring = place_of(mail, "cq_umem_id", "cq_umem_offset", (size_t)entries * CQE_BYTES, PAGE,
-                          &object->umem);
-    char *record = place_of(mail, "dbr_umem_id", "dbr_addr", 8, 8, &object->records);
-    if (!ring || !record || !find_uar(mail, object))
+    if (!memory_find(mail, object, fields, (size_t)entries * CQE_BYTES, &memory) ||
+        !find_uar(mail, object) || !cqes_check(context, mail, &memory, entries))
         return false;
-    for (uint32_t i = 0; i < entries; i++)
-        if ((unsigned char)ring[(size_t)i * CQE_BYTES + CQE_BYTES - 1] >> 4 != MLX5_CQE_INVALID)
-            return REFUSE(mail, DEVX_CQE, "CREATE_CQ: entry %u is not marked as invalid", i);
     object->cq = ibv_create_cq(context, (int)entries, NULL, NULL, 0);
     if (!object->cq)
         return false;
-    int error = shca_mlx5_cq_place(object->cq, ring, entries, record);
+    int error = shca_mlx5_cq_place(object->cq, &memory, entries);
     object->number = ++last;
     if (error) {
         ibv_destroy_cq(object->cq);
@@ -513,19 +563,19 @@ static struct ibv_qp *qp_make_plain(struct ibv_context *context, const struct ma
 static bool qp_make(struct ibv_context *context, const struct mail *mail,
                     struct mlx5dv_devx_obj *object)
 {
+    static const char *const fields[] = {"wq_umem_id", "wq_umem_offset", "dbr_umem_id", "dbr_addr"};
+    struct shca_mlx5_memory memory;
     uint32_t blocks = 1u << value_of(mail, "log_sq_size");
-    char *ring = place_of(mail, "wq_umem_id", "wq_umem_offset", (size_t)blocks * MLX5_SEND_WQE_BB,
-                          PAGE, &object->umem);
-    char *record = place_of(mail, "dbr_umem_id", "dbr_addr", 8, 8, &object->records);
+    bool found = memory_find(mail, object, fields, (size_t)blocks * MLX5_SEND_WQE_BB, &memory);
     struct ibv_cq *send = cq_numbered(mail, "cqn_snd"), *receive = cq_numbered(mail, "cqn_rcv");
-    if (!ring || !record || !send || !receive || !find_uar(mail, object))
+    if (!found || !send || !receive || !find_uar(mail, object))
         return false;
     object->qp = qp_make_plain(context, mail, send, receive);
     if (!object->qp)
         return false;
     object->number = object->qp->qp_num;
     ((struct shca_qp *)object->qp)->by_devx = true;
-    int error = shca_mlx5_queue_place(object->qp, ring, blocks, record, object->uar->ibv.reg_addr);
+    int error = shca_mlx5_queue_place(object->qp, &memory, blocks, object->uar->ibv.reg_addr);
     if (error)
         ibv_destroy_qp(object->qp);
     return !error;

@@ -55,6 +55,8 @@ static void registers_silence(struct shca_mlx5_queue *queue)
 static void queue_free(struct shca_mlx5_queue *queue)
 {
     if (queue->placed) {
+        if (queue->far.device)
+            free(queue->ring);
         free(queue);
         return;
     }
@@ -103,20 +105,43 @@ static int queue_add(struct shca_qp *qp, struct shca_mlx5_queue *queue)
     return 0;
 }
 
-int shca_mlx5_queue_place(struct ibv_qp *ibv, char *ring, uint32_t blocks, void *record,
-                          void *doorbell)
+static bool images_make(struct shca_mlx5_queue *queue, const struct shca_mlx5_memory *memory)
+{
+    queue->far.device = queue->qp->device;
+    queue->far.ring = memory->ring;
+    queue->far.record = memory->record;
+    queue->ring = calloc(queue->blocks, MLX5_SEND_WQE_BB);
+    queue->record = queue->far.words;
+    if (queue->ring && !shca_settings.quiet)
+        shca_say("queue 0x%06x is in GPU memory, %u requests at %p: by copies",
+                 queue->qp->ibv.qp_num, queue->blocks, (void *)memory->ring);
+    return queue->ring;
+}
+
+int shca_mlx5_queue_place(struct ibv_qp *ibv, const struct shca_mlx5_memory *memory,
+                          uint32_t blocks, void *doorbell)
 {
     struct shca_mlx5_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return ENOMEM;
     queue->qp = (struct shca_qp *)ibv;
-    queue->ring = ring;
+    queue->ring = memory->ring;
     queue->blocks = blocks;
-    queue->record = record;
+    queue->record = memory->record;
     queue->doorbell = doorbell;
     queue->placed = true;
+    if (memory->gpu && !images_make(queue, memory)) {
+        free(queue);
+        return ENOMEM;
+    }
     registers_silence(queue);
     return queue_add(queue->qp, queue);
+}
+
+bool shca_mlx5_is_far(const struct shca_qp *qp)
+{
+    const struct shca_mlx5_cq *cq = qp->mlx5 ? ((struct shca_cq *)qp->ibv.send_cq)->mlx5 : NULL;
+    return qp->mlx5 && (qp->mlx5->far.device || (cq && cq->far.device));
 }
 
 static int queue_take(struct shca_qp *qp)
@@ -173,9 +198,10 @@ int gpushmem_softhca_init_obj(struct mlx5dv_obj *object, uint64_t types)
 
 void shca_mlx5_queue_reset(struct shca_mlx5_queue *queue)
 {
-    queue->posted = queue->fetched = queue->done = 0;
+    queue->posted = queue->fetched = queue->done = queue->copied = queue->compared = 0;
     queue->failing = queue->broken = false;
-    atomic_store(&queue->record[RECORD_SENDS], 0);
+    if (!queue->placed) // as libibverbs does it; what the program has placed it sets itself
+        atomic_store(&queue->record[RECORD_SENDS], 0);
     registers_silence(queue);
 }
 
@@ -233,6 +259,9 @@ static void record_read(struct shca_mlx5_queue *queue)
              queue->blocks);
         return;
     }
+    if (queue->far.device && ahead &&
+        shca_mlx5_blocks_fetch(queue, queue->posted + ahead) != IBV_WC_SUCCESS)
+        queue->broken = true; // what is wrong with the GPU has been said
     queue->posted += ahead;
 }
 
@@ -265,6 +294,13 @@ static void ring_check(const struct shca_mlx5_queue *queue, uint64_t ring)
                     end, (uint16_t)queue->posted);
 }
 
+// Every time, where that costs nothing.
+static bool looks_unasked(struct shca_mlx5_queue *queue)
+{
+    enum { SELDOM = 16 };
+    return !shca_mlx5_is_far(queue->qp) || queue->looks++ % SELDOM == 0;
+}
+
 static void doorbells_answer(struct shca_mlx5_queue *queue)
 {
     uint64_t rings[2];
@@ -282,8 +318,12 @@ static void doorbells_answer(struct shca_mlx5_queue *queue)
         return;
     }
     // A NIC that is busy with a queue may look at its record before anybody rings.
-    if (!rung && queue->posted == queue->done)
+    if (!rung && (queue->posted == queue->done || !looks_unasked(queue)))
         return;
+    if (shca_mlx5_is_far(queue->qp) && shca_mlx5_records_fetch(queue) != IBV_WC_SUCCESS) {
+        queue->broken = true;
+        return;
+    }
     record_read(queue);
     for (size_t half = 0; half < 2; half++)
         if (heard[half] && !queue->failing)
@@ -363,6 +403,8 @@ static void fetch(struct shca_mlx5_queue *queue)
 void shca_mlx5_look(struct shca_device *device)
 {
     for (struct shca_mlx5_queue *queue = device->queues; queue; queue = queue->next) {
+        if (!device->use_gpu && shca_mlx5_is_far(queue->qp))
+            continue;
         if (!queue->broken && !queue->failing)
             doorbells_answer(queue);
         if (shca_settings.null)
@@ -407,17 +449,33 @@ static void status_explain(const struct shca_qp *qp, const struct shca_wqe *wqe,
     }
 }
 
+// Of a queue in GPU memory, where each look takes its time: when the program will hear of it.
+static void changes_look_for(struct shca_mlx5_queue *queue, const struct shca_wqe *wqe)
+{
+    char bytes[SHCA_MLX5_WQE_BYTES];
+    uint16_t changed = wqe->index;
+    bool same;
+    if (queue->far.device) {
+        uint64_t first = wqe->flags & IBV_SEND_SIGNALED
+                             ? shca_mlx5_blocks_compare(queue, queue->done)
+                             : queue->done;
+        same = first == queue->done;
+        changed = (uint16_t)first;
+    } else {
+        ring_copy(queue, queue->done - wqe->blocks, wqe->blocks, bytes);
+        same = shca_mlx5_wqe_sum(bytes, wqe->blocks) == wqe->sum;
+    }
+    if (!same)
+        shca_misuse(SHCA_MISUSE_WQE_CHANGED, queue->qp->ibv.qp_num,
+                    "WQE %u was written to before its completion", changed);
+}
+
 void shca_mlx5_completed(struct shca_qp *qp, const struct shca_wqe *wqe, int status, bool injected)
 {
     struct shca_mlx5_queue *queue = qp->mlx5;
-    char bytes[SHCA_MLX5_WQE_BYTES];
-    if (status == IBV_WC_SUCCESS) {
-        ring_copy(queue, queue->done, wqe->blocks, bytes);
-        if (shca_mlx5_wqe_sum(bytes, wqe->blocks) != wqe->sum)
-            shca_misuse(SHCA_MISUSE_WQE_CHANGED, qp->ibv.qp_num,
-                        "WQE %u was written to before its completion", wqe->index);
-    }
     queue->done += wqe->blocks;
+    if (status == IBV_WC_SUCCESS)
+        changes_look_for(queue, wqe);
     if (!injected)
         status_explain(qp, wqe, status);
 }

@@ -5,11 +5,71 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "mlx5.h"
+
 enum { BLOCK = 64, SEGMENT = 16 };
+enum {
+    ENTRIES = 256,
+    CQ_AT = ENTRIES * BLOCK,
+    RECORD_AT = 2 * CQ_AT,
+    CQ_RECORD_AT = RECORD_AT + 64
+};
+
+bool queues_on_gpu;
+
+// What the program writes, and what it reads, of queues in GPU memory.
+static void push(const struct program *program, size_t offset, size_t bytes)
+{
+    gpu_copy(program->gpu + offset, (char *)program->qp.sq.buf + offset, bytes);
+}
+
+static void pull(const struct program *program, size_t offset, size_t bytes)
+{
+    gpu_copy((char *)program->qp.sq.buf + offset, program->gpu + offset, bytes);
+}
+
+void program_push(struct program *program)
+{
+    if (!program->gpu)
+        return;
+    push(program, 0, CQ_AT);
+    push(program, CQ_RECORD_AT, 8);
+    push(program, RECORD_AT, 8);
+}
+
+// As devx would (test_devx.c), but with a queue pair that is connected already.
+static void open_on_gpu(struct program *program)
+{
+    static char images[2][CQ_RECORD_AT + 64];
+    static int n;
+    struct shca_qp *qp = (struct shca_qp *)program->pair->near.qp;
+    void *doorbell = shca_mlx5_slot_take(SHCA_MLX5_REGISTERS);
+    char *image = memset(images[n++ % 2], 0, sizeof images[0]);
+    program->gpu = gpu_allocate(false, sizeof images[0], NULL);
+    CHECK(doorbell && shca_gpu_owns(program->gpu, 1) &&
+          !shca_gpu_use(qp->device, (uintptr_t)program->gpu));
+    program->qp.sq.buf = image;
+    program->qp.sq.wqe_cnt = program->cq.cqe_cnt = ENTRIES;
+    program->qp.dbrec = (__be32 *)(void *)(image + RECORD_AT);
+    program->qp.bf.reg = doorbell;
+    program->cq.buf = image + CQ_AT;
+    program->cq.dbrec = (__be32 *)(void *)(image + CQ_RECORD_AT);
+    for (uint32_t i = 1; i <= ENTRIES; i++)
+        image[CQ_AT + i * BLOCK - 1] = (char)(MLX5_CQE_INVALID << 4);
+    push(program, 0, sizeof images[0]);
+    struct shca_mlx5_memory sends = {program->gpu, program->gpu + RECORD_AT, true},
+                            completions = {program->gpu + CQ_AT, program->gpu + CQ_RECORD_AT, true};
+    CHECK_EQ(shca_mlx5_cq_place(qp->ibv.send_cq, &completions, ENTRIES), 0);
+    CHECK_EQ(shca_mlx5_queue_place(&qp->ibv, &sends, ENTRIES, doorbell), 0);
+}
 
 void program_open(struct program *program, struct pair *pair)
 {
     *program = (struct program){.pair = pair, .qpn = pair->near.qp->qp_num};
+    if (queues_on_gpu) {
+        open_on_gpu(program);
+        return;
+    }
     struct mlx5dv_obj object = {.qp = {pair->near.qp, &program->qp},
                                 .cq = {pair->near.cq, &program->cq}};
     CHECK_EQ(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ), 0);
@@ -91,10 +151,12 @@ void record(struct program *program, uint32_t value)
 {
     atomic_store_explicit((_Atomic uint32_t *)(void *)&program->qp.dbrec[MLX5_SND_DBR],
                           htobe32(value), memory_order_release);
+    program_push(program);
 }
 
 void doorbell(struct program *program, uint32_t qpn, uint32_t index)
 {
+    program_push(program);
     uint32_t words[2] = {htobe32((index & 0xffff) << 8), htobe32(qpn << 8)};
     uint64_t both;
     memcpy(&both, words, sizeof both);
@@ -121,8 +183,15 @@ static struct mlx5_cqe64 *next_cqe(const struct program *program)
     return (struct mlx5_cqe64 *)program->cq.buf + program->consumed % program->cq.cqe_cnt;
 }
 
-bool has_cqe(const struct program *program)
+static void pull_cqe(const struct program *program)
 {
+    if (program->gpu)
+        pull(program, (size_t)((char *)next_cqe(program) - (char *)program->qp.sq.buf), 64);
+}
+
+bool has_cqe(struct program *program)
+{
+    pull_cqe(program);
     // the last 8 bytes of an entry, in one load
     uint64_t last = atomic_load_explicit((_Atomic uint64_t *)(void *)next_cqe(program) + 7,
                                          memory_order_acquire);
@@ -141,12 +210,15 @@ struct mlx5_cqe64 wait_cqe(struct program *program)
         }
         sched_yield();
     }
+    pull_cqe(program); // what was written before its last word
     struct mlx5_cqe64 cqe = *next_cqe(program);
     program->consumed++;
     if (!program->keeps_silent)
         atomic_store_explicit((_Atomic uint32_t *)(void *)program->cq.dbrec,
                               htobe32((uint32_t)program->consumed & 0xffffff),
                               memory_order_release);
+    if (program->gpu)
+        push(program, CQ_RECORD_AT, 8);
     return cqe;
 }
 

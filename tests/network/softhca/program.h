@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Test support: a program that has taken its queues by mlx5dv_init_obj. It builds WQEs by hand,
-// rings the doorbell, and reads CQEs.
+// Test support: a program that has taken its queues by mlx5dv_init_obj, or has put them into GPU
+// memory. It builds WQEs by hand, rings the doorbell, and reads CQEs.
 #ifndef SOFTHCA_PROGRAM_H
 #define SOFTHCA_PROGRAM_H
 
@@ -19,9 +19,13 @@ struct program {
     uint32_t bytes;
     struct mlx5_wqe_ctrl_seg *control;
     bool keeps_silent; // about the CQEs that it has read
+    char *gpu;         // where the queues are then; those above are an image of them
 };
 
+extern bool queues_on_gpu; // of programs that are opened from now on
 void program_open(struct program *program, struct pair *pair);
+// Hands on what was written to the queues: record() and doorbell() do it, too.
+void program_push(struct program *program);
 
 // A WQE: begin, its segments in their order, end. Offsets are those in the near and far buffer.
 void wqe_begin(struct program *program, uint32_t opcode, uint32_t flags);
@@ -41,7 +45,7 @@ uint16_t wqe_write(struct program *program, uint64_t from, uint64_t to, uint32_t
                    uint32_t flags);
 // The next CQE, for some seconds; consumed. Opcode 15 if none came.
 struct mlx5_cqe64 wait_cqe(struct program *program);
-bool has_cqe(const struct program *program);
+bool has_cqe(struct program *program);
 uint8_t cqe_opcode(const struct mlx5_cqe64 *cqe);
 uint8_t cqe_syndrome(const struct mlx5_cqe64 *cqe);
 

@@ -215,12 +215,21 @@ struct shca_pd {
     atomic_int users;
 };
 
+// A dma-buf, however many descriptors there are of it. Bytes 0: none.
+struct shca_dmabuf {
+    dev_t device;
+    ino_t inode;
+    off_t bytes;
+};
+
 struct shca_mr {
     struct ibv_mr ibv;
     struct shca_mr_entry *entry;
     int file;
     void *mapped; // a dma-buf that had to be mapped
     size_t mapped_bytes;
+    struct shca_dmabuf dmabuf; // of GPU memory
+    struct shca_mr *next_dmabuf;
 };
 
 struct shca_cqe {
@@ -389,6 +398,8 @@ struct ibv_pd *shca_pd_numbered(struct ibv_context *context, uint32_t number); /
 // NULL: no such key
 struct shca_mr_entry *shca_mr_begin(struct shca_segment *segment, uint32_t key);
 void shca_mr_end(struct shca_mr_entry *entry);
+// Where GPU memory is of which this is a dma-buf. NULL: it is none, or none that is registered.
+char *shca_dmabuf_pointer(int fd, uint64_t offset);
 
 // peer.c: memory of another process, by mapping or by the kernel's help
 struct shca_peer *shca_peer_get(struct shca_device *device, int remote_device, uint32_t qpn);
@@ -453,6 +464,7 @@ void shca_place(struct shca_qp *qp, struct shca_peer *peer, const struct shca_wq
 // Looks at the doorbells of the device's queues, and makes work requests of what they announce.
 // Engine lock held.
 void shca_mlx5_look(struct shca_device *device);
+bool shca_mlx5_is_far(const struct shca_qp *qp); // its queues are in GPU memory
 void shca_mlx5_queue_reset(struct shca_mlx5_queue *queue);
 void shca_mlx5_queue_free(struct shca_qp *qp);
 // A work request completes, its CQE is not written yet. `injected`: the status is a setting's.
@@ -521,8 +533,13 @@ int shca_gpu_use(struct shca_device *device, uint64_t address);
 int shca_gpu_read(struct shca_device *device, void *to, const void *from, size_t bytes);
 int shca_gpu_write(struct shca_device *device, void *to, const void *from, size_t bytes);
 int shca_gpu_finish(struct shca_device *device); // costs nothing if nothing was queued
+int shca_gpu_submit(struct shca_device *device); // what was queued goes on its way
+// A write of whole words of 8 bytes, the last of which is not seen before the rest.
+int shca_gpu_publish(struct shca_device *device, void *to, const void *from, size_t bytes);
 // any size; complete
 int shca_gpu_copy(struct shca_device *device, void *to, const void *from, size_t bytes);
+// What lies in GPU memory, for any thread; not with the engine's lock held.
+int shca_gpu_look(struct shca_device *device, void *to, const void *from, size_t bytes);
 void shca_gpu_free(struct shca_device *device);
 
 #endif

@@ -55,21 +55,23 @@ bool gpu_present(void)
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
-// A process has two buffers at most. They last until it exits.
-static device_pointer buffers[2];
+// They last until the process exits.
+static device_pointer buffers[64];
 
 static void buffers_free(void)
 {
-    for (size_t i = 0; i < 2; i++)
-        if (buffers[i])
-            cuda.free(buffers[i]);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers && buffers[i]; i++)
+        cuda.free(buffers[i]);
 }
 
 static void buffer_keep(device_pointer at)
 {
+    size_t i = 0;
     if (!buffers[0])
         atexit(buffers_free);
-    buffers[buffers[0] != 0] = at;
+    while (buffers[i])
+        i++;
+    buffers[i] = at;
 }
 
 char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd)

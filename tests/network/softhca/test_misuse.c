@@ -432,6 +432,7 @@ static void changed_in_flight(struct pair *pair)
     while (atomic_load(&((struct shca_qp *)pair->near.qp)->head) != 2)
         ;
     ((char *)program.qp.sq.buf)[63] ^= 1; // behind its segments, and still its block
+    program_push(&program);
     atomic_store(&gpushmem_softhca_hold_bytes, 0);
     wait_cqe(&program);
     CHECK_EQ(atomic_load(&shca_misuses[SHCA_MISUSE_WQE_CHANGED]), 1);

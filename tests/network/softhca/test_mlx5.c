@@ -421,6 +421,8 @@ static void reset(struct pair *pair)
     good_cqe(&program, 4, MLX5_OPCODE_RDMA_WRITE);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
     CHECK_EQ(ibv_modify_qp(pair->near.qp, &attr, IBV_QP_STATE), 0);
+    if (program.gpu)
+        record(&program, 0); // who has placed it sets it back
     CHECK_EQ(program.qp.dbrec[MLX5_SND_DBR], 0);
     CHECK_EQ(end_init(&pair->near, usual.far_qp_access), 0);
     CHECK_EQ(end_connect(&pair->near, &usual, &pair->there.gid, pair->there.qpn, true), 0);
