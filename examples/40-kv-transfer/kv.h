@@ -4,6 +4,7 @@
 #ifndef KV_KV_H
 #define KV_KV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,9 +29,11 @@ enum {
 // n / 2.
 struct kv {
     uint32_t requests, page_floats;
-    float *made;      // [SLOTS][PAGES][page_floats] prefill: one layer
-    float *pool;      // [POOL_PAGES][page_floats] decode: its cache
-    uint32_t *table;  // [SLOTS][LAYERS][PAGES] decode: which page of the pool
+    bool kernels_send; // else streams do
+    float *made;       // [SLOTS][PAGES][page_floats] prefill: one layer
+    float *pool;       // [POOL_PAGES][page_floats] decode: its cache
+    // [SLOTS][LAYERS][PAGES] decode: which page of the pool. Prefill: the partner's, for kernels
+    uint32_t *table;
     uint32_t *scores; // [requests][LAYERS] decode: what came out
     // [SLOTS][LAYERS] decode: pages that are here, over all requests of the slot
     uint64_t *arrived;
@@ -38,7 +41,7 @@ struct kv {
 };
 
 // Collective. 0 or a negative status.
-int kv_create(struct kv *kv, uint32_t requests, uint32_t page_floats);
+int kv_create(struct kv *kv, uint32_t requests, uint32_t page_floats, bool kernels_send);
 int kv_free(struct kv *kv);
 // Serial: adds up to *wrong how many scores are not those of the pages that `prefill` makes. 0 or a
 // negative status.
@@ -48,6 +51,17 @@ int kv_check(const struct kv *kv, int prefill, uint64_t *wrong);
 KV_FUNCTION size_t kv_entry(uint32_t slot, uint32_t layer, uint32_t page)
 {
     return ((size_t)slot * LAYERS + layer) * PAGES + page;
+}
+
+KV_FUNCTION float *kv_made(const struct kv *kv, uint32_t slot, uint32_t page)
+{
+    return kv->made + ((size_t)slot * PAGES + page) * kv->page_floats;
+}
+
+// A page of the pool.
+KV_FUNCTION float *kv_page(const struct kv *kv, uint32_t page)
+{
+    return kv->pool + (size_t)page * kv->page_floats;
 }
 
 KV_FUNCTION uint32_t kv_hash(uint32_t a, uint32_t b)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Prefill and decode on different PEs: the first half of the PEs computes key-value pages, layer by
 // layer, and each sends them to its partner in the other half, which uses a layer while later ones
-// are still being made. Everything is queued in streams.
+// are still being made. Everything is queued in streams; what sends is a stream's operation, or the
+// kernel that makes the page.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "transfer.cuh"
@@ -53,12 +55,21 @@ static int serve(const struct kv *kv, const uint32_t *table, const gpushmem_stre
     return status ? status : gpushmem_barrier_all();
 }
 
+// The partner's table, for the host and for kernels of a PE that prefills.
+static int learn_table(const struct kv *kv, uint32_t *table)
+{
+    if (!prefills())
+        return 0;
+    int status = gpushmem_uint32_get(table, kv->table, POOL_PAGES, partner());
+    return status ? status : gpushmem_uint32_put(kv->table, table, POOL_PAGES, gpushmem_my_pe());
+}
+
 // Of all requests but the first of each slot, which warm up.
 static int serve_timed(const struct kv *kv, double *seconds)
 {
     uint32_t table[POOL_PAGES];
     gpushmem_stream_t streams[SLOTS];
-    int status = gpushmem_uint32_get(table, kv->table, POOL_PAGES, partner());
+    int status = learn_table(kv, table);
     for (int slot = 0; slot < SLOTS && !status; slot++)
         status = gpushmem_stream_create(&streams[slot]);
     status = status ? status : serve(kv, table, streams, 0, SLOTS);
@@ -85,19 +96,20 @@ static int check(const struct kv *kv, uint64_t *wrong)
     return status ? status : gpushmem_free(sum);
 }
 
-static int run(uint32_t requests, uint32_t page_floats)
+static int run(uint32_t requests, uint32_t page_floats, bool kernels_send)
 {
     struct kv kv;
     uint64_t wrong = 0;
     double seconds, megabytes = (double)LAYERS * PAGES * page_floats * sizeof(float) * 1e-6;
-    int half = gpushmem_n_pes() / 2, status = kv_create(&kv, requests + SLOTS, page_floats);
+    int half = gpushmem_n_pes() / 2;
+    int status = kv_create(&kv, requests + SLOTS, page_floats, kernels_send);
     status = status ? status : serve_timed(&kv, &seconds);
     status = status ? status : check(&kv, &wrong);
     if (!status && gpushmem_my_pe() == 0) {
         printf("kv_transfer: %s: %d + %d PEs, %" PRIu32
-               " requests of %d layers, %.1f MB each: %.2f GB/s a pair",
+               " requests of %d layers, %.1f MB each, by %s: %.2f GB/s a pair",
                wrong ? "failed" : "ok", half, half, requests, LAYERS, megabytes,
-               requests * megabytes / seconds * 1e-3);
+               kernels_send ? "kernels" : "streams", requests * megabytes / seconds * 1e-3);
         if (wrong)
             printf(", %" PRIu64 " scores differ from the serial run", wrong);
         printf("\n");
@@ -112,8 +124,11 @@ int main(int argc, char **argv)
     uint64_t numbers[] = {REQUESTS, PAGE_FLOATS};
     for (int i = 1; i < argc && i <= 2; i++)
         numbers[i - 1] = strtoull(argv[i], NULL, 10);
-    if (!numbers[0] || numbers[0] > 1u << 20 || !numbers[1] || numbers[1] > 1u << 20) {
-        fprintf(stderr, "usage: kv_transfer [requests of each pair] [floats of a page]\n");
+    bool kernels_send = argc > 3 && !strcmp(argv[3], "kernels");
+    if (!numbers[0] || numbers[0] > 1u << 20 || !numbers[1] || numbers[1] > 1u << 20 ||
+        (argc > 3 && !kernels_send && strcmp(argv[3], "streams") != 0)) {
+        fprintf(stderr, "usage: kv_transfer [requests of each pair] [floats of a page] "
+                        "[streams|kernels]\n");
         return 2;
     }
     int status = gpushmem_init();
@@ -121,7 +136,7 @@ int main(int argc, char **argv)
         status = fprintf(stderr, "kv_transfer: %d PEs do not make pairs; start an even number\n",
                          gpushmem_n_pes());
     else if (!status)
-        status = run((uint32_t)numbers[0], (uint32_t)numbers[1]);
+        status = run((uint32_t)numbers[0], (uint32_t)numbers[1], kernels_send);
     if (status >= 0 && gpushmem_finalize())
         status = -1;
     if (status < 0)

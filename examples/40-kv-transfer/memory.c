@@ -17,9 +17,10 @@ static int make_table(const struct kv *kv)
     return gpushmem_uint32_put(kv->table, pages, POOL_PAGES, gpushmem_my_pe());
 }
 
-int kv_create(struct kv *kv, uint32_t requests, uint32_t page_floats)
+int kv_create(struct kv *kv, uint32_t requests, uint32_t page_floats, bool kernels_send)
 {
-    *kv = (struct kv){.requests = requests, .page_floats = page_floats};
+    *kv =
+        (struct kv){.requests = requests, .page_floats = page_floats, .kernels_send = kernels_send};
     kv->made = gpushmem_calloc((size_t)SLOTS * PAGES * page_floats, sizeof(float));
     kv->pool = gpushmem_calloc((size_t)POOL_PAGES * page_floats, sizeof(float));
     kv->table = gpushmem_calloc(POOL_PAGES, sizeof(uint32_t));
