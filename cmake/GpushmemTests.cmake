@@ -125,7 +125,8 @@ set(GPUSHMEM_FAKE_GPU_FAILS FAIL_REGULAR_EXPRESSION "fake cuda: ")
 # gpushmem_add_softhca_test(NAME name COMMAND command... [GPU] [MLX5] [DEVICES n] [LABELS label...] [TIMEOUT seconds]
 #                           [ENVIRONMENT NAME=value...] [PROPERTIES name value...])
 # Runs the command with the software HCA in the place of libibverbs and with verbs as the only transport. With GPU
-# the heap is in fake GPU memory; with MLX5 kernels may take the devices' queues, whose misuse fails the test. Several may run
+# the heap is in fake GPU memory; with MLX5 kernels may take the devices' queues, whose misuse fails the test, as do queues
+# elsewhere than in GPU memory where the heap is there. Several may run
 # at once, of several builds too: each has devices of its own, in a folder that goes with it.
 string(MD5 GPUSHMEM_BUILD_ID "${PROJECT_BINARY_DIR}")
 string(SUBSTRING "${GPUSHMEM_BUILD_ID}" 0 8 GPUSHMEM_BUILD_ID)
@@ -145,7 +146,11 @@ function(gpushmem_add_softhca_test)
   if(arg_MLX5)
     string(APPEND preload ":$<TARGET_FILE:fake_mlx5>")
     list(PREPEND arg_ENVIRONMENT GPUSHMEM_SOFTHCA_MLX5=1)
-    list(APPEND arg_PROPERTIES FAIL_REGULAR_EXPRESSION "fake cuda: |softhca: misuse|DEVICE_POST=nic, but")
+    set(bad "fake cuda: |softhca: misuse|DEVICE_POST=nic, but|no kernel asked")
+    if(arg_GPU)
+      string(APPEND bad "|queues of kernels are in host memory")
+    endif()
+    list(APPEND arg_PROPERTIES FAIL_REGULAR_EXPRESSION "${bad}")
   endif()
   # A sanitizer's runtime wants to come first in the process; it may come second here, since this library needs none.
   gpushmem_add_test(${arg_UNPARSED_ARGUMENTS} NAME ${arg_NAME} COMMAND ${arg_COMMAND} TIMEOUT ${arg_TIMEOUT}
@@ -155,11 +160,12 @@ function(gpushmem_add_softhca_test)
                 ${arg_ENVIRONMENT})
 endfunction()
 
-# gpushmem_add_nic_test(NAME name ...): the same with MLX5, by kernels that post to the devices' queues themselves.
+# gpushmem_add_nic_test(NAME name ...): the same with MLX5, by kernels that post to the devices' queues themselves. A test of
+# which none does fails, by a line of level info.
 function(gpushmem_add_nic_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "ENVIRONMENT")
   gpushmem_add_softhca_test(${arg_UNPARSED_ARGUMENTS} MLX5
-    ENVIRONMENT GPUSHMEM_DEVICE_POST=nic GPUSHMEM_P2P=0 ${arg_ENVIRONMENT})
+    ENVIRONMENT GPUSHMEM_DEVICE_POST=nic GPUSHMEM_P2P=0 GPUSHMEM_LOG_LEVEL=info ${arg_ENVIRONMENT})
 endfunction()
 
 # gpushmem_add_ofi_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT NAME=value...]
