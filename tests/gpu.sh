@@ -43,8 +43,9 @@ for name in basic rma amo order carried ctx edges errors tiny lost growth stream
     large_blocks nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
-for name in basic rma amo order ctx; do
-    targets+=" device_${name}_posts.cuda"
+targets+=' heat.cuda gups.cuda'
+for name in device_{basic,rma,amo,order,ctx,edges,stream} moe_dispatch kv_transfer heat gups; do
+    targets+=" ${name}_posts.cuda"
 done
 targets+=' device_large_blocks_linked.cuda'
 [ -z "$coll" ] || targets='gpushmem gpushmem_cli gpushmem-perf.cuda'
@@ -56,7 +57,7 @@ echo "GPUs: $gpus of $(nvidia-smi --query-gpu=name,driver_version --format=csv,n
 
 log=$(mktemp)
 nics=/dev/shm/gpushmem-gpu.sh-$$ # of the software HCA
-trap 'rm -rf "$log" "$nics"' EXIT
+trap 'rm -rf "$log" "$log.png" "$nics"' EXIT
 if [ -z "$built" ]; then
     cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DGPUSHMEM_CUDA=ON >"$log" 2>&1 &&
         ninja -C "$build" $targets >>"$log" 2>&1 || { tail -40 "$log" && echo "0 passed, 1 failed (the build)" && exit 1; }
@@ -279,11 +280,15 @@ for p2p in 1 0; do
     check "kernels from cubin, fatbin and PTX, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_cubin" "$bin"/cubin_kernel.*
     check "relocatable device code, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gpu_rdc"
     check "example moe_dispatch, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/moe_dispatch.cuda" 256 1024 20
+    check "example heat, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/heat.cuda" --steps 50 --check \
+        --image examples/10-heat/input.pgm --out "$log.png"
+    check "example gups, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/gups.cuda" 20000
     check "example allreduce, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/allreduce.cuda"
     check "example stencil3d, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/stencil3d.cuda"
     check "example transpose, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/transpose.cuda"
     check "example kmeans, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kmeans.cuda"
     check "example kv_transfer, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kv_transfer.cuda" 8 20000
+    check "example kv_transfer by kernels, 2 PEs, P2P=$p2p" job 2 env GPUSHMEM_P2P=$p2p "$bin/kv_transfer.cuda" 8 20000 kernels
 done
 if python3 -c 'import torch' 2>/dev/null; then
     torch_pes=$((gpus < 2 ? 1 : 2)) # where PEs share a GPU their kernels wait for each other's time slices
@@ -334,6 +339,7 @@ mission() {
         GPUSHMEM_SOFTHCA_DIR="$nics" GPUSHMEM_SOFTHCA_QUIET=1 $settings "$@"
 }
 check "software HCA on GPU memory" timeout 120 "$bin/softhca_test" gpu
+check "software HCA, queues in GPU memory" timeout 120 "$bin/softhca_test" gpu_queues
 for program in "$bin"/device_{basic,rma,amo,order,carried,ctx,tiny,stream,coll_nodes}.cuda; do
     [ -x "$program" ] || continue
     name=$(basename "$program" .cuda)
@@ -368,20 +374,36 @@ check "collectives of every issuer, software HCA" mission '' "$bin/device_coll_i
 check "collectives of streams and kernels, software HCA" mission GPUSHMEM_SOFTHCA_REORDER=1 "$bin/device_coll_kinds.cuda"
 check "gpu_ops, large pieces staged" mission 'GPUSHMEM_GPUDIRECT_DISTANCE=none GPUSHMEM_TEST_STAGE_THRESHOLD=1' "$bin/gpu_ops"
 
-# Kernels that post to the queues of the software HCA's mlx5 themselves. Its engine reads their requests from host memory, and
-# complains of what a NIC would refuse. By its data-direct function writes would have to be flushed, which kernels cannot.
+# Kernels that post to the queues of the software HCA's mlx5 themselves: in GPU memory, which its engine reaches by copies, or in
+# host memory (gpu, host). It complains of what a NIC would refuse. By its data-direct function writes would have to be flushed,
+# which kernels cannot.
 posting() {
-    local out status=0
-    out=$(mission "GPUSHMEM_SOFTHCA_MLX5=1 GPUSHMEM_SOFTHCA_QUIET=0 GPUSHMEM_TEST_VERBS_DATA_DIRECT=off GPUSHMEM_LOG_LEVEL=info" \
+    local where=$1 out status=0
+    shift
+    out=$(mission "GPUSHMEM_SOFTHCA_MLX5=1 GPUSHMEM_SOFTHCA_QUIET=0 GPUSHMEM_TEST_VERBS_DATA_DIRECT=off GPUSHMEM_LOG_LEVEL=info \
+        GPUSHMEM_TEST_DEVICE_QUEUES=$where" \
         env LD_PRELOAD="$build/lib/libgpushmem_softhca.so:$build/lib/fake_mlx5/libmlx5.so.1" GPUSHMEM_DEVICE_POST=nic "$@" 2>&1) ||
         status=$?
     echo "$out"
-    [ $status = 0 ] && grep -q 'kernels post themselves' <<<"$out" &&
-        ! grep -qE 'softhca: misuse|DEVICE_POST=nic, but|no kernel asked' <<<"$out"
+    [ $status = 0 ] && ! grep -qE 'softhca: misuse|DEVICE_POST=nic, but|no kernel asked|makes no queue' <<<"$out" &&
+        if [ "$where" = gpu ]; then
+            grep -q 'kernels post themselves, to queues in GPU memory by devx' <<<"$out" &&
+                grep -q 'softhca: queue .* is in GPU memory, .*: by copies' <<<"$out"
+        else
+            grep -q 'kernels post themselves, to queues in host memory' <<<"$out" && ! grep -q 'is in GPU memory, ' <<<"$out"
+        fi
 }
-for name in basic rma amo order ctx; do
-    check "device_$name, kernels post" posting "$bin/device_${name}_posts.cuda"
+for name in basic rma amo order ctx edges stream; do
+    check "device_$name, kernels post" posting gpu "$bin/device_${name}_posts.cuda"
 done
+for name in basic rma amo order ctx; do
+    check "device_$name, kernels post, queues in host memory" posting host "$bin/device_${name}_posts.cuda"
+done
+check "example moe_dispatch, kernels post" posting gpu "$bin/moe_dispatch_posts.cuda" 64 1024 10
+check "example kv_transfer, kernels post" posting gpu "$bin/kv_transfer_posts.cuda" 4 4096 kernels
+check "example heat, kernels post" posting gpu "$bin/heat_posts.cuda" --steps 50 --check \
+    --image examples/10-heat/input.pgm --out "$log.png"
+check "example gups, kernels post" posting gpu "$bin/gups_posts.cuda" 20000
 check "perf_put_path, software HCA" mission GPUSHMEM_PROXY_TIMES=1 "$bin/perf_put_path.cuda" 20000
 
 # Not everything. device_amo without P2P, whose atomics are kernels that the proxy launches, did not end under
