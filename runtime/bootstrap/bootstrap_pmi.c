@@ -78,8 +78,7 @@ static int pmi_meet(struct gpsh_bootstrap *b, const char *what)
     gpsh_node_watch_settle(client.job.nodes);
     int status = be_out_of_barrier();
     if (!status)
-        status = gpsh_pmi_send(&client.wire, "cmd=barrier_in\n",
-                               gpsh_clock_ns() + (uint64_t)client.answer_ms * 1000000);
+        status = gpsh_pmi_send(&client.wire, "cmd=barrier_in\n", gpsh_clock_in(client.answer_ms));
     if (status)
         return status;
     client.in_barrier = true;
@@ -217,8 +216,7 @@ static int pmi_abort(struct gpsh_bootstrap *b, int status, const char *why, bool
     (void)b, (void)all;
     (void)why; // PMI-1 has no place for it
     snprintf(request, sizeof request, "cmd=abort exitcode=%d\n", status);
-    return gpsh_pmi_send(&client.wire, request,
-                         gpsh_clock_ns() + (uint64_t)client.answer_ms * 1000000);
+    return gpsh_pmi_send(&client.wire, request, gpsh_clock_in(client.answer_ms));
 }
 
 static void pmi_finalize(struct gpsh_bootstrap *b)

@@ -65,13 +65,11 @@ static void *init_pmix(void *status)
 // while a launcher is slow to answer.
 static int init_pmix_apart(pmix_status_t *status)
 {
-    pthread_t thread;
+    struct gpsh_thread thread;
     int error = gpsh_thread_start(&thread, "gpushmem-pmix", init_pmix, status);
-    if (error)
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s%s", strerror(error),
-                         error == EAGAIN ? "; raise the limit of processes (ulimit -u)" : "");
-    pthread_join(thread, NULL);
-    return 0;
+    if (!error)
+        gpsh_thread_join(&thread);
+    return error;
 }
 
 // libpmix needs a thread, too, and does not say that it had none.
@@ -310,13 +308,13 @@ static void *carry_out_abort(void *arg)
 
 static int abort_from_other_thread(int status, const char *why)
 {
-    pthread_t thread;
+    struct gpsh_thread thread;
     struct abort_order *order = malloc(sizeof(*order));
     char *copy = strdup(why);
     if (order && copy) {
         *order = (struct abort_order){.status = status, .why = copy};
         if (gpsh_thread_start(&thread, "gpushmem-abort", carry_out_abort, order) == 0) {
-            pthread_detach(thread);
+            pthread_detach(thread.id);
             return 0;
         }
     }

@@ -45,8 +45,7 @@ static struct {
     char *blobs;                    // those of a round, NULL: not mapped
     uint64_t blobs_bytes;
     uint32_t blobs_round;
-    pthread_t thread;
-    bool listens; // the thread runs
+    struct gpsh_thread thread;
     atomic_bool stops;
     struct gpsh_deaths deaths; // as far as they were looked for
 } job = {.deaths = GPSH_DEATHS_INITIALIZER};
@@ -291,8 +290,7 @@ static void segment_finalize(struct gpsh_bootstrap *b)
     struct gpsh_job_segment_pe *me = &job.segment->pe[b->my_pe];
     atomic_store(&job.stops, true);
     gpsh_job_segment_wake(&me->news);
-    if (job.listens)
-        pthread_join(job.thread, NULL);
+    gpsh_thread_join(&job.thread);
     // What this process becomes by exec may join again.
     fcntl(job.fd, F_SETFD, 0);
     fcntl(job.line, F_SETFD, 0);
@@ -300,7 +298,6 @@ static void segment_finalize(struct gpsh_bootstrap *b)
     unmap_blobs();
     gpsh_job_segment_unmap(job.segment, job.n_pes);
     job.segment = NULL;
-    job.listens = false;
     gpsh_deaths_close(&job.deaths);
 }
 
@@ -368,18 +365,6 @@ static int describe_job(struct gpsh_bootstrap *b, const struct gpsh_job_segment 
     return gpsh_deaths_open(&job.deaths, b->n_pes);
 }
 
-static int start_listening(void)
-{
-    atomic_store(&job.stops, false);
-    const int error = gpsh_thread_start(&job.thread, "gpushmem-news", listen_for_news, NULL);
-    job.listens = !error;
-    return !error ? 0
-                  : gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s%s", strerror(error),
-                              error == EAGAIN
-                                  ? "; raise the limit of processes and threads (ulimit -u)"
-                                  : "");
-}
-
 int gpsh_bootstrap_segment_init(struct gpsh_bootstrap *b)
 {
     *b = (struct gpsh_bootstrap){.ops = &segment_ops, .deaths = &job.deaths};
@@ -406,8 +391,9 @@ int gpsh_bootstrap_segment_init(struct gpsh_bootstrap *b)
     fcntl(job.fd, F_SETFD, FD_CLOEXEC);
     fcntl(job.line, F_SETFD, FD_CLOEXEC);
     status = describe_job(b, job.segment);
+    atomic_store(&job.stops, false);
     if (!status)
-        status = start_listening();
+        status = gpsh_thread_start(&job.thread, "gpushmem-news", listen_for_news, NULL);
     if (status) {
         gpsh_bootstrap_finalize(b);
         return status;

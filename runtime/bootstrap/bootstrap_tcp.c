@@ -127,12 +127,6 @@ static void meeting_ended(struct gpsh_tcp_link *link)
     (void)link; // its state says so
 }
 
-static int64_t ms_until(uint64_t deadline_ns)
-{
-    uint64_t now = gpsh_clock_ns();
-    return deadline_ns > now ? (int64_t)((deadline_ns - now) / 1000000) + 1 : 1;
-}
-
 static int tcp_meet(struct joining *j, struct gpsh_tcp_loop *loop, int *parent,
                     struct gpsh_tcp_address *where)
 {
@@ -152,7 +146,7 @@ static int tcp_meet(struct joining *j, struct gpsh_tcp_loop *loop, int *parent,
         return gpsh_last_error_code();
     link->ops = &meeting_ops;
     while (!link->kept && link->state == GPSH_TCP_OPEN && gpsh_clock_ns() < j->deadline_ns)
-        gpsh_tcp_loop_turn(loop, (int)ms_until(j->deadline_ns), NULL);
+        gpsh_tcp_loop_turn(loop, gpsh_clock_left_ms(j->deadline_ns), NULL);
     int status = link->kept
                      ? tcp_read_answer(link->kept, parent, where)
                      : tcp_meeting_ended(link->state == GPSH_TCP_OPEN ? ETIMEDOUT : link->error,
@@ -353,8 +347,8 @@ static int tcp_join(struct joining *j)
     if (error)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the kernel gives no random numbers: %s",
                          strerror(error));
-    status =
-        tcp_run_exchange(j->b, &me, sizeof me, ms_until(j->deadline_ns), GPSH_BOOTSTRAP_EXCHANGE);
+    int left_ms = gpsh_clock_left_ms(j->deadline_ns);
+    status = tcp_run_exchange(j->b, &me, sizeof me, left_ms ? left_ms : 1, GPSH_BOOTSTRAP_EXCHANGE);
     return status ? status : tcp_read_members(j->b, &j->id, &me);
 }
 
@@ -379,7 +373,7 @@ int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniq
     if (status)
         return status;
     size_t room = tcp_is_possible(b) ? (size_t)n_pes : 1;
-    j.deadline_ns = gpsh_clock_ns() + (uint64_t)tcp_patience_ms(settings) * 1000000;
+    j.deadline_ns = gpsh_clock_in(tcp_patience_ms(settings));
     j.job = calloc(1, sizeof *j.job);
     if (j.job)
         j.job->places = calloc(room, sizeof *j.job->places);

@@ -87,7 +87,7 @@ int gpsh_deaths_check(struct gpsh_deaths *d, const char *what, int ms)
 {
     int status = 0;
     // Signals of the program, which may come every millisecond, end sleeps: these are not counted.
-    const uint64_t until_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+    const uint64_t until_ns = gpsh_clock_in(ms);
     while (ms && !atomic_load(&d->first) && gpsh_clock_ns() < until_ns)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
     pthread_mutex_lock(&d->lock);

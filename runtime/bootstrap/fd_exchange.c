@@ -287,7 +287,7 @@ static int exchange_all(struct handover *h, int my_pe, const char *const *paths,
                         const struct gpsh_fd_set *mine, int timeout_ms)
 {
     int n = h->n, self = index_of(h->pes, n, my_pe), sent = 1, got = 1;
-    uint64_t deadline_ns = gpsh_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t deadline_ns = gpsh_clock_in(timeout_ms);
     while (sent < n || got < n) {
         // Everybody starts with the PE after itself, so that no single queue is everybody's first.
         int progress = 0, status = 0;

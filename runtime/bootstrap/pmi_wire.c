@@ -67,17 +67,11 @@ int gpsh_pmi_fail_answer(struct gpsh_pmi_wire *w, const char *line, const char *
 }
 
 // 0, or an errno value; ETIMEDOUT after `ms`.
-static int await(int fd, short events, int64_t ms)
+static int await(int fd, short events, int ms)
 {
     struct pollfd ready = {.fd = fd, .events = events};
-    int n = poll(&ready, 1, ms > INT_MAX ? INT_MAX : (int)ms);
+    int n = poll(&ready, 1, ms);
     return n > 0 ? 0 : n == 0 ? ETIMEDOUT : errno;
-}
-
-static int64_t ms_until(uint64_t deadline_ns)
-{
-    uint64_t now = gpsh_clock_ns();
-    return deadline_ns > now ? (int64_t)((deadline_ns - now) / 1000000) + 1 : 0;
 }
 
 int gpsh_pmi_send(struct gpsh_pmi_wire *w, const char *request, uint64_t deadline_ns)
@@ -89,7 +83,7 @@ int gpsh_pmi_send(struct gpsh_pmi_wire *w, const char *request, uint64_t deadlin
         ssize_t n = send(w->fd, request, left, MSG_NOSIGNAL | MSG_DONTWAIT);
         int error = n < 0 ? errno : 0;
         if (error == EAGAIN)
-            error = await(w->fd, POLLOUT, ms_until(deadline_ns));
+            error = await(w->fd, POLLOUT, gpsh_clock_left_ms(deadline_ns));
         if (error == ETIMEDOUT)
             return fail_wire(w, "it takes no requests; is it stopped?");
         if (error && error != EINTR)
@@ -105,9 +99,9 @@ int gpsh_pmi_receive(struct gpsh_pmi_wire *w, long ms, char **line)
 {
     if (w->wrong)
         return fail_wire(w, w->wrong);
-    uint64_t deadline = gpsh_clock_ns() + (uint64_t)ms * 1000000;
+    uint64_t deadline = gpsh_clock_in(ms);
     for (;;) {
-        int error = await(w->fd, POLLIN, ms_until(deadline));
+        int error = await(w->fd, POLLIN, gpsh_clock_left_ms(deadline));
         if (error == ETIMEDOUT)
             return 0;
         ssize_t n =
@@ -158,7 +152,7 @@ int gpsh_pmi_ask(struct gpsh_pmi_wire *w, const char *request, const char *cmd, 
                  char **line)
 {
     char value[64];
-    int status = gpsh_pmi_send(w, request, gpsh_clock_ns() + (uint64_t)limit_ms * 1000000);
+    int status = gpsh_pmi_send(w, request, gpsh_clock_in(limit_ms));
     if (status)
         return status;
     int come = gpsh_pmi_receive(w, limit_ms, line);

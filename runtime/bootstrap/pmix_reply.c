@@ -4,7 +4,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "core/clock.h"
+#include "core/thread.h"
 
 struct gpsh_pmix_reply {
     pthread_mutex_t mutex;
@@ -17,15 +19,11 @@ struct gpsh_pmix_reply {
 
 struct gpsh_pmix_reply *gpsh_pmix_reply_create(void)
 {
-    pthread_condattr_t monotonic;
     struct gpsh_pmix_reply *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
     pthread_mutex_init(&r->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->arrived_cond, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    gpsh_cond_init(&r->arrived_cond);
     return r;
 }
 
@@ -57,27 +55,14 @@ void gpsh_pmix_reply_status(pmix_status_t status, void *arg)
     gpsh_pmix_reply_number(status, 0, arg);
 }
 
-static struct timespec in_ms(long ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
-
 bool gpsh_pmix_reply_wait(struct gpsh_pmix_reply *r, long ms)
 {
-    struct timespec until = in_ms(ms < 0 ? 0 : ms);
+    const uint64_t until_ns = gpsh_clock_in(ms);
     int error = 0;
     pthread_mutex_lock(&r->mutex);
     while (!r->arrived && error == 0)
         error = ms < 0 ? pthread_cond_wait(&r->arrived_cond, &r->mutex)
-                       : pthread_cond_timedwait(&r->arrived_cond, &r->mutex, &until);
+                       : gpsh_cond_wait_until(&r->arrived_cond, &r->mutex, until_ns);
     bool arrived = r->arrived;
     pthread_mutex_unlock(&r->mutex);
     return arrived;

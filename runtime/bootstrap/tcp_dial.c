@@ -105,8 +105,8 @@ static int fail_call(const struct gpsh_tcp_dial *dial, const struct gpsh_tcp_lin
 
 static int ms_until(uint64_t deadline_ns)
 {
-    uint64_t now = gpsh_clock_ns(), ms = deadline_ns > now ? (deadline_ns - now) / 1000000 + 1 : 0;
-    return ms < GREETING_MS ? (int)ms : GREETING_MS;
+    int ms = gpsh_clock_left_ms(deadline_ns);
+    return ms < GREETING_MS ? ms : GREETING_MS;
 }
 
 // Whether the same call may go well later. `tries`: how often somebody has answered and hung up.

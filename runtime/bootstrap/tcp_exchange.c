@@ -7,7 +7,9 @@
 #include <time.h>
 
 #include "bootstrap/tcp_tree.h"
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/thread.h"
 
 static bool is_child(const struct gpsh_tcp_tree *t, int pe)
 {
@@ -141,19 +143,14 @@ static int tree_trouble(struct gpsh_tcp_tree *t, const char *what)
 
 static int tree_await_bundle(struct gpsh_tcp_tree *t, int64_t timeout_ms, const char *what)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const uint64_t until_ns = gpsh_clock_in(timeout_ms);
     for (int late = 0; t->delivered != t->round;) {
         int status = tree_trouble(t, what);
         if (status)
             return status;
         if (late)
             return tree_late(t, what, timeout_ms);
-        late = timeout_ms > 0 ? pthread_cond_timedwait(&t->changed, &t->lock, &until)
+        late = timeout_ms > 0 ? gpsh_cond_wait_until(&t->changed, &t->lock, until_ns)
                               : pthread_cond_wait(&t->changed, &t->lock);
     }
     return 0;

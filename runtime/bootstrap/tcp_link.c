@@ -24,11 +24,6 @@ enum {
     HELLO_MS = 10000,  // for a hello, which is short
 };
 
-static uint64_t in_ms(int ms)
-{
-    return gpsh_clock_ns() + (uint64_t)ms * 1000000;
-}
-
 // ------------------------------------------------------------------------------------------
 // one thread that waits for many descriptors
 
@@ -272,7 +267,7 @@ static int loop_end_late(struct gpsh_tcp_loop *loop)
         }
         first = link->deadline_ns < first ? link->deadline_ns : first;
     }
-    return first == UINT64_MAX ? -1 : (int)((first - now) / 1000000) + 1;
+    return gpsh_clock_left_ms(first);
 }
 
 void gpsh_tcp_loop_turn(struct gpsh_tcp_loop *loop, int ms, pthread_mutex_t *lock)
@@ -415,7 +410,7 @@ static void link_is_connected(struct gpsh_tcp_link *link)
         return;
     }
     link->state = GPSH_TCP_AWAITS_GREETING;
-    link->deadline_ns = link->greeting_ms ? in_ms(link->greeting_ms) : UINT64_MAX;
+    link->deadline_ns = link->greeting_ms ? gpsh_clock_in(link->greeting_ms) : UINT64_MAX;
     loop_change(link->loop, &link->watch, EPOLLIN);
 }
 
@@ -557,7 +552,7 @@ struct gpsh_tcp_link *gpsh_tcp_link_call(struct gpsh_tcp_loop *loop, const struc
     link->greeting_ms = greeting_ms;
     if (error && error != EINPROGRESS && error != EINTR)
         link->error = error;
-    link->deadline_ns = link->error ? 0 : in_ms(CONNECT_MS);
+    link->deadline_ns = link->error ? 0 : gpsh_clock_in(CONNECT_MS);
     return link;
 }
 
@@ -572,7 +567,7 @@ struct gpsh_tcp_link *gpsh_tcp_link_greet(struct gpsh_tcp_loop *loop, int fd,
         return NULL;
     link->state = GPSH_TCP_AWAITS_HELLO;
     link->id = id;
-    link->deadline_ns = in_ms(HELLO_MS);
+    link->deadline_ns = gpsh_clock_in(HELLO_MS);
     if (!getpeername(fd, (struct sockaddr *)&from, &bytes))
         gpsh_tcp_address_from((struct sockaddr *)&from, &link->address);
     if (!link->error && !gpsh_greeting_make(id, &link->greeting) &&

@@ -22,6 +22,7 @@
 #include "bootstrap/tcp_tree.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/thread.h"
 
 enum {
     BELOW_MS = 300,      // those that belong below this PE call it meanwhile
@@ -34,14 +35,9 @@ enum {
     MOST_HANG_UPS = 5,   // a connection may end by chance before the other end spoke
 };
 
-static uint64_t in_ms(int ms)
-{
-    return gpsh_clock_ns() + (uint64_t)ms * 1000000;
-}
-
 static void set_due(struct gpsh_tcp_tree *t, int pe, int ms)
 {
-    t->peer[pe].due_ns = in_ms(ms);
+    t->peer[pe].due_ns = gpsh_clock_in(ms);
     if (t->peer[pe].due_ns < t->due_ns)
         t->due_ns = t->peer[pe].due_ns;
 }
@@ -315,10 +311,9 @@ static void take_turn(struct gpsh_tcp_tree *t, int pe)
 
 int gpsh_tree_due(const struct gpsh_tcp_tree *t)
 {
-    uint64_t now = gpsh_clock_ns();
-    if (t->leaving || !t->known || (!t->changed_members && t->due_ns == UINT64_MAX))
+    if (t->leaving || !t->known)
         return -1;
-    return t->changed_members || t->due_ns <= now ? 0 : (int)((t->due_ns - now) / 1000000) + 1;
+    return t->changed_members ? 0 : gpsh_clock_left_ms(t->due_ns);
 }
 
 void gpsh_tree_step(struct gpsh_tcp_tree *t)
@@ -365,12 +360,10 @@ void gpsh_tcp_tree_set_peers(struct gpsh_tcp_tree *tree, const int *node,
 
 bool gpsh_tcp_tree_await_parent(struct gpsh_tcp_tree *tree, int ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
+    const uint64_t until_ns = gpsh_clock_in(ms);
     pthread_mutex_lock(&tree->lock);
     for (int late = 0; !tree->settled && !late;)
-        late = pthread_cond_timedwait(&tree->changed, &tree->lock, &until);
+        late = gpsh_cond_wait_until(&tree->changed, &tree->lock, until_ns);
     bool connected = tree->settled && !tree->failure[0];
     if (!connected)
         gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP, "%s", tree->settled ? tree->failure : "no PE answers");

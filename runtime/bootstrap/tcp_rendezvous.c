@@ -68,9 +68,9 @@ rendezvous_fail(struct rendezvous *m, int code, const char *format, ...)
     vsnprintf(m->sentence, sizeof m->sentence, format, args);
     va_end(args);
     GPSH_LOG(INFO, "bootstrap", "%s", m->sentence);
-    uint64_t now = gpsh_clock_ns(), patience = (uint64_t)m->timeout_ms * 1000000;
-    m->tell_ns = now + (uint64_t)GATHER_MS * 1000000;
-    m->end_ns = now + (uint64_t)LINGER_MS * 1000000;
+    uint64_t patience = (uint64_t)m->timeout_ms * 1000000;
+    m->tell_ns = gpsh_clock_in(GATHER_MS);
+    m->end_ns = gpsh_clock_in(LINGER_MS);
     if (m->began_ns && m->end_ns < m->began_ns + patience)
         m->end_ns = m->began_ns + patience;
 }
@@ -149,7 +149,7 @@ static void rendezvous_succeed(struct rendezvous *m)
         gpsh_tcp_link_send(m->guests[pe].link, parcel);
         gpsh_parcel_release(parcel);
     }
-    m->end_ns = gpsh_clock_ns() + (uint64_t)LINGER_MS * 1000000;
+    m->end_ns = gpsh_clock_in(LINGER_MS);
 }
 
 static void rendezvous_begin(struct rendezvous *m, const struct gpsh_hello *hello)
@@ -320,7 +320,7 @@ static int rendezvous_open(struct rendezvous *m, const char *interface)
 int gpsh_tcp_rendezvous_start(const char *interface, int64_t timeout_ms,
                               struct gpushmem_uniqueid *packed)
 {
-    pthread_t thread;
+    struct gpsh_thread thread;
     struct rendezvous *m = calloc(1, sizeof *m);
     if (!m)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a unique id");
@@ -332,12 +332,12 @@ int gpsh_tcp_rendezvous_start(const char *interface, int64_t timeout_ms,
     }
     struct gpushmem_uniqueid made;
     gpsh_uniqueid_pack(&m->listener.id, &made);
-    int error = gpsh_thread_start(&thread, "gpushmem-meet", rendezvous_run, m);
-    if (error) {
+    status = gpsh_thread_start(&thread, "gpushmem-meet", rendezvous_run, m);
+    if (status) {
         rendezvous_destroy(m);
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s", strerror(error));
+        return status;
     }
-    pthread_detach(thread);
+    pthread_detach(thread.id);
     *packed = made;
     return 0;
 }

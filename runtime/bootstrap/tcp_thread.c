@@ -214,7 +214,6 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
     struct gpsh_tcp_tree *t = calloc(1, sizeof *t);
     struct gpsh_tcp_peer *peer = calloc((size_t)n_pes, sizeof *peer);
     int *lowest = calloc((size_t)n_pes, sizeof *lowest);
-    pthread_condattr_t clock;
     if (!t || !peer || !lowest) {
         gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to connect %d PEs", n_pes);
         free(t);
@@ -229,10 +228,7 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
                                 .lowest = lowest,
                                 .deaths = deaths,
                                 .due_ns = UINT64_MAX};
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    gpsh_cond_init(&t->changed);
     pthread_mutex_init(&t->lock, NULL);
     for (int pe = 0; pe < n_pes; pe++)
         peer[pe].node = pe;
@@ -244,9 +240,7 @@ struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int m
 
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree)
 {
-    int error = gpsh_thread_start(&tree->thread, "gpushmem-boot", tree_run, tree);
-    tree->running = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start a thread: %s", strerror(error)) : 0;
+    return gpsh_thread_start(&tree->thread, "gpushmem-boot", tree_run, tree);
 }
 
 void gpsh_tcp_tree_add_link(struct gpsh_tcp_tree *tree, struct gpsh_tcp_link *link, int pe)
@@ -261,7 +255,7 @@ void gpsh_tcp_tree_add_link(struct gpsh_tcp_tree *tree, struct gpsh_tcp_link *li
 // what it was to send is gone.
 static void tree_flush(struct gpsh_tcp_tree *t)
 {
-    for (int ms = 0; t->running && ms < FLUSH_MS; ms++) {
+    for (int ms = 0; t->thread.runs && ms < FLUSH_MS; ms++) {
         bool pending = false;
         pthread_mutex_lock(&t->lock);
         for (const struct gpsh_tcp_link *link = t->links; link; link = link->next)
@@ -286,8 +280,7 @@ void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree)
     tree->stop = true;
     pthread_mutex_unlock(&tree->lock);
     gpsh_tcp_loop_wake(&tree->loop);
-    if (tree->running)
-        pthread_join(tree->thread, NULL);
+    gpsh_thread_join(&tree->thread);
     tree_free(tree);
 }
 

@@ -143,17 +143,12 @@ bool gpsh_tcp_tree_is_mute(struct gpsh_tcp_tree *tree, int pe)
 // Until then others are told; then the program has time to clean up.
 enum { FIRST_MS = 100, GRACE_MS = 2000 };
 
-static void end_later(struct gpsh_tcp_end *end, int ms)
-{
-    end->next_ns = gpsh_clock_ns() + (uint64_t)ms * 1000000;
-}
-
 bool gpsh_tcp_end_order(struct gpsh_tcp_end *end, bool by_exit, int status)
 {
     if (end->ordered && (end->by_exit || !by_exit || end->steps))
         return false;
     *end = (struct gpsh_tcp_end){.ordered = true, .by_exit = by_exit, .status = status};
-    end_later(end, FIRST_MS);
+    end->next_ns = gpsh_clock_in(FIRST_MS);
     return true;
 }
 
@@ -161,12 +156,12 @@ int gpsh_tcp_end_step(struct gpsh_tcp_end *end)
 {
     if (!end->ordered)
         return -1;
-    uint64_t now = gpsh_clock_ns();
-    if (now < end->next_ns)
-        return (int)((end->next_ns - now) / 1000000) + 1;
+    int left_ms = gpsh_clock_left_ms(end->next_ns);
+    if (left_ms)
+        return left_ms;
     if (end->by_exit)
         _exit(end->status);
     kill(getpid(), end->steps++ ? SIGKILL : SIGTERM);
-    end_later(end, GRACE_MS);
+    end->next_ns = gpsh_clock_in(GRACE_MS);
     return GRACE_MS;
 }

@@ -15,6 +15,7 @@
 
 #include "bootstrap/deaths.h"
 #include "bootstrap/tcp_listener.h"
+#include "core/thread.h"
 
 enum { GPSH_TREE_WIDTH = 16 }; // children of a PE, or of a node
 
@@ -60,8 +61,8 @@ int gpsh_tcp_end_step(struct gpsh_tcp_end *end);
 struct gpsh_tcp_tree {
     pthread_mutex_t lock;   // of everything below
     pthread_cond_t changed; // whoever waits for something may look again
-    pthread_t thread;
-    bool running, stop;
+    struct gpsh_thread thread;
+    bool stop;
     struct gpsh_tcp_loop loop;
     struct gpsh_tcp_listener listener;
     int my_pe, n_pes;

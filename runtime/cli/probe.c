@@ -13,13 +13,6 @@
 
 #include "core/clock.h"
 
-// Milliseconds until `end_ns`, -1: there is no end.
-static int left_ms(uint64_t end_ns)
-{
-    uint64_t now_ns = gpsh_clock_ns();
-    return !end_ns ? -1 : now_ns < end_ns ? (int)((end_ns - now_ns) / 1000000) + 1 : 0;
-}
-
 // All that comes until the writer ends; false if that takes too long.
 static bool words_read(int fd, char *words, size_t bytes, uint64_t end_ns)
 {
@@ -27,7 +20,7 @@ static bool words_read(int fd, char *words, size_t bytes, uint64_t end_ns)
     for (;;) {
         char text[512];
         struct pollfd ready = {.fd = fd, .events = POLLIN};
-        int n_ready = poll(&ready, 1, left_ms(end_ns));
+        int n_ready = poll(&ready, 1, gpsh_clock_left_ms(end_ns));
         if (n_ready == 0)
             return false;
         ssize_t n = n_ready > 0 ? read(fd, text, sizeof text) : -1;
@@ -43,7 +36,7 @@ int gpsh_probe_run(struct gpsh_probe *probe, int (*run)(const void *arg), const 
                    int limit_ms)
 {
     int ends[2];
-    uint64_t end_ns = limit_ms ? gpsh_clock_ns() + (uint64_t)limit_ms * 1000000 : 0;
+    uint64_t end_ns = limit_ms ? gpsh_clock_in(limit_ms) : UINT64_MAX;
     *probe = (struct gpsh_probe){.status = 0};
     if (pipe2(ends, O_CLOEXEC))
         return errno;

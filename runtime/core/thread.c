@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // pthread_setname_np
+#define _GNU_SOURCE // pthread_setname_np, pthread_condattr_setclock
 #include "core/thread.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/error.h"
 
 struct thread_start {
     const char *name;
@@ -50,17 +54,44 @@ const char *gpsh_thread_name(void)
     return own_name;
 }
 
-int gpsh_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+int gpsh_thread_start(struct gpsh_thread *thread, const char *name, void *(*run)(void *), void *arg)
 {
     struct thread_start *start = malloc(sizeof *start);
     if (!start)
-        return ENOMEM;
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the thread %s", name);
     *start = (struct thread_start){.name = name, .run = run, .arg = arg};
     sigset_t before;
     signals_block(&before);
-    int error = pthread_create(thread, NULL, thread_main, start);
+    int error = pthread_create(&thread->id, NULL, thread_main, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
-        free(start);
-    return error;
+    thread->runs = !error;
+    if (!error)
+        return 0;
+    free(start);
+    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the thread %s: %s%s", name, strerror(error),
+                     error == EAGAIN ? "; raise the limit of processes and threads (ulimit -u)"
+                                     : "");
+}
+
+void gpsh_thread_join(struct gpsh_thread *thread)
+{
+    if (thread->runs)
+        pthread_join(thread->id, NULL);
+    thread->runs = false;
+}
+
+void gpsh_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+int gpsh_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
+                                   .tv_nsec = (long)(until_ns % 1000000000)};
+    return pthread_cond_timedwait(cond, mutex, &until);
 }

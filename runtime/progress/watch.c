@@ -19,8 +19,7 @@
 #include "core/thread.h"
 
 static struct {
-    pthread_t thread;
-    bool running;
+    struct gpsh_thread thread;
     gpsh_watch_fn *ended;
     int n;
     int *pes;             // [n]
@@ -84,24 +83,20 @@ int gpsh_watch_start(const int *pes, const pid_t *pids, int n, gpsh_watch_fn *en
         return status;
     }
     watch.ended = ended;
-    int error = gpsh_thread_start(&watch.thread, "gpushmem-watch", watch_run, NULL);
-    watch.running = !error;
-    if (!error)
-        return 0;
-    watch_release();
-    return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the thread that watches processes (%s)",
-                     strerror(error));
+    status = gpsh_thread_start(&watch.thread, "gpushmem-watch", watch_run, NULL);
+    if (status)
+        watch_release();
+    return status;
 }
 
 void gpsh_watch_stop(void)
 {
     const uint64_t one = 1;
-    if (!watch.running)
+    if (!watch.thread.runs)
         return;
     while (write(watch.polls[watch.n].fd, &one, sizeof one) < 0 && errno == EINTR)
         continue;
-    pthread_join(watch.thread, NULL);
-    watch.running = false;
+    gpsh_thread_join(&watch.thread);
     watch_release();
 }
 

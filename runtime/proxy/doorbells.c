@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "core/clock.h"
@@ -31,7 +30,7 @@ struct page {
 static struct {
     const struct gpsh_device_memory *memory;
     _Atomic(struct page *) pages;
-    pthread_t thread;
+    struct gpsh_thread thread;
     bool runs;
     atomic_bool stop;
 } bells;
@@ -81,13 +80,7 @@ static int start(const struct gpsh_device_memory *memory)
 {
     bells.memory = memory;
     atomic_store(&bells.stop, false);
-    int error = gpsh_thread_start(&bells.thread, "gpshmem-bells", run, NULL);
-    bells.runs = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                             "cannot start the thread that rings NICs' doorbells (%s): is `ulimit "
-                             "-u` reached?",
-                             strerror(error))
-                 : 0;
+    return gpsh_thread_start(&bells.thread, "gpshmem-bells", run, NULL);
 }
 
 static struct page *add_page(void)
@@ -107,7 +100,7 @@ static struct page *add_page(void)
 
 uint64_t *gpsh_doorbells_add(const struct gpsh_device_memory *memory, void *doorbell)
 {
-    if (!bells.runs && start(memory))
+    if (!bells.thread.runs && start(memory))
         return NULL;
     struct page *page = atomic_load(&bells.pages);
     if (!page || atomic_load(&page->n) == WORDS)
@@ -123,9 +116,7 @@ uint64_t *gpsh_doorbells_add(const struct gpsh_device_memory *memory, void *door
 void gpsh_doorbells_stop(void)
 {
     atomic_store(&bells.stop, true);
-    if (bells.runs)
-        pthread_join(bells.thread, NULL);
-    bells.runs = false;
+    gpsh_thread_join(&bells.thread);
     for (struct page *page = atomic_load(&bells.pages), *next; page; page = next) {
         next = page->next;
         bells.memory->host_free(page->lines, WORDS * sizeof *page->lines);

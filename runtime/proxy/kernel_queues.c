@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "connect/net.h"
+#include "core/clock.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -57,9 +58,9 @@ static struct {
     bool asked;                    // for any queue
     bool host_rings;               // for kernels, of some queue
     // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
-    pthread_t watcher;
+    struct gpsh_thread watcher;
     pthread_cond_t wake;
-    bool watches, stop;
+    bool stop;
     void **mapped; // [n_mapped]
     size_t n_mapped;
 } lane = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -346,12 +347,7 @@ static void look_for_failures(void);
 // for words, and not for completions.
 static void rest(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    pthread_cond_timedwait(&lane.wake, &lane.lock, &until);
+    gpsh_cond_wait_until(&lane.wake, &lane.lock, gpsh_clock_in(LOOK_MS));
 }
 
 static void *run_watcher(void *arg)
@@ -376,26 +372,17 @@ static void *run_watcher(void *arg)
 static int start_watcher(void)
 {
     lane.stop = false;
-    int error = gpsh_thread_start(&lane.watcher, "gpshmem-nics", run_watcher, NULL);
-    lane.watches = !error;
-    return error ? gpsh_fail(
-                       GPUSHMEM_ERR_NO_MEMORY,
-                       "cannot start the thread that looks after NICs' queues (%s): is `ulimit -u` "
-                       "reached?",
-                       strerror(error))
-                 : 0;
+    gpsh_cond_init(&lane.wake);
+    return gpsh_thread_start(&lane.watcher, "gpshmem-nics", run_watcher, NULL);
 }
 
 static void stop_watcher(void)
 {
     pthread_mutex_lock(&lane.lock);
-    bool runs = lane.watches;
     lane.stop = true;
-    lane.watches = false;
     pthread_cond_signal(&lane.wake);
     pthread_mutex_unlock(&lane.lock);
-    if (runs)
-        pthread_join(lane.watcher, NULL);
+    gpsh_thread_join(&lane.watcher);
 }
 
 // ---- What transports tell ----

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "core/clock.h"
@@ -42,8 +41,7 @@ static struct {
     struct gpsh_handle_host *host;
     struct stall *stalls; // [n_rings]
     int n_rings;
-    pthread_t thread;
-    bool running;
+    struct gpsh_thread thread;
     _Atomic bool stop;
     _Atomic bool rests;   // it sleeps until somebody wakes it
     int32_t question;     // the last one that was asked
@@ -341,21 +339,15 @@ int gpsh_kernel_watch_start(struct gpsh_handle_host *host)
     if (!watch.stalls)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to watch %d rings", watch.n_rings);
     atomic_store(&watch.stop, false);
-    int error = gpsh_thread_start(&watch.thread, "gpushmem-report", run, NULL);
-    watch.running = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no thread that tells what kernels wait for: %s",
-                             strerror(error))
-                 : 0;
+    return gpsh_thread_start(&watch.thread, "gpushmem-report", run, NULL);
 }
 
 void gpsh_kernel_watch_stop(void)
 {
-    if (watch.running) {
-        atomic_store(&watch.stop, true);
+    atomic_store(&watch.stop, true);
+    if (watch.thread.runs)
         gpsh_status_requests_wake();
-        pthread_join(watch.thread, NULL);
-    }
-    watch.running = false;
+    gpsh_thread_join(&watch.thread);
     free(watch.stalls);
     watch.stalls = NULL;
 }

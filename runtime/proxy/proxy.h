@@ -18,6 +18,7 @@
 #include "core/count.h"
 #include "core/cpu.h"
 #include "core/lines.h"
+#include "core/thread.h"
 #include "job/job.h"
 #include "observe/counters.h"
 #include "observe/trace.h"
@@ -182,8 +183,7 @@ struct gpsh_proxy_thread {
     struct gpsh_proxy_clock clock;
     struct gpsh_trace_lane *trace; // where its turns are recorded; NULL: nowhere
     int cpu;                       // to run on, -1: any near the GPU
-    pthread_t thread;
-    bool running;
+    struct gpsh_thread thread;
     _Alignas(GPSH_LINES) uint32_t sleeping; // futex word, see gpushmem_ring.sleeping
     // somebody makes a pass: this thread, or in the emulation a kernel thread that waits
     _Atomic bool busy;

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -385,13 +384,11 @@ int gpsh_proxy_start(struct gpsh_proxy *proxy)
     gpsh_proxy_choose_ways(proxy);
     for (int i = 0; i < proxy->n_threads; i++) {
         struct gpsh_proxy_thread *thread = &proxy->threads[i];
-        int error = gpsh_thread_start(&thread->thread, "gpushmem-proxy", run, thread);
-        if (error) {
+        int status = gpsh_thread_start(&thread->thread, "gpushmem-proxy", run, thread);
+        if (status) {
             gpsh_proxy_stop(proxy);
-            return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start proxy thread %d: %s", i,
-                             strerror(error));
+            return status;
         }
-        thread->running = true;
     }
     return 0;
 }
@@ -401,11 +398,8 @@ void gpsh_proxy_stop(struct gpsh_proxy *proxy)
     for (int i = 0; i < proxy->n_threads; i++)
         atomic_store(&proxy->threads[i].stop, true);
     for (int i = 0; i < proxy->n_threads; i++) {
-        if (!proxy->threads[i].running)
-            continue;
         gpsh_proxy_wake(&proxy->threads[i].sleeping);
-        pthread_join(proxy->threads[i].thread, NULL);
-        proxy->threads[i].running = false;
+        gpsh_thread_join(&proxy->threads[i].thread);
     }
 }
 

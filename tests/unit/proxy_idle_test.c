@@ -98,7 +98,7 @@ static cpu_set_t cpus_with(const char *list)
     cr_assert_eq(gpsh_proxy_start(proxy), 0);
     while (atomic_load(&sleeps) < 1) // it has found its place
         sched_yield();
-    cr_assert_eq(pthread_getaffinity_np(proxy->threads[0].thread, sizeof cpus, &cpus), 0);
+    cr_assert_eq(pthread_getaffinity_np(proxy->threads[0].thread.id, sizeof cpus, &cpus), 0);
     gpsh_proxy_stop(proxy);
     close(fd);
     return cpus;

@@ -29,6 +29,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/thread.h"
 #include "transport/buffers.h"
 #include "transport/transport.h"
 #include "transports/ofi/ofi_blob.h"
@@ -265,8 +266,7 @@ struct gpsh_ofi {
     struct ofi_channel *channels;
     struct ofi_wire wire;
     struct ofi_agent *agent;
-    pthread_t thread;
-    bool running;
+    struct gpsh_thread thread;
     atomic_bool stop;
     // Flows with operations under way, linked by next_watched: those that the thread has not seen
     // yet, and its own.

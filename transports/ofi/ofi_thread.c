@@ -271,23 +271,21 @@ int gpsh_ofi_thread_start(struct gpsh_ofi *ofi)
 {
     ofi->looks = 1; // no peer's last one is the one before
     ofi->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int error = ofi->wake < 0 ? errno : gpsh_thread_start(&ofi->thread, "gpushmem-ofi", run, ofi);
-    ofi->running = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the thread that serves peers: %s",
-                             strerror(error))
-                 : 0;
+    if (ofi->wake < 0)
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "no descriptor for the thread that serves peers: %s",
+                         strerror(errno));
+    return gpsh_thread_start(&ofi->thread, "gpushmem-ofi", run, ofi);
 }
 
 void gpsh_ofi_thread_stop(struct gpsh_ofi *ofi)
 {
     atomic_store(&ofi->stop, true);
-    if (ofi->running) {
+    if (ofi->thread.runs) {
         uint64_t one = 1;
         (void)!write(ofi->wake, &one, sizeof one);
-        pthread_join(ofi->thread, NULL);
     }
+    gpsh_thread_join(&ofi->thread);
     if (ofi->wake >= 0)
         close(ofi->wake);
-    ofi->running = false;
     ofi->wake = -1;
 }

@@ -13,12 +13,12 @@
 // NIC, whose writes might be faster.
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/thread.h"
 #include "transports/verbs/setup/verbs_setup.h"
 
-enum { LOOK_MS = 10, MS = 1000000, SECOND = 1000000000 };
+enum { LOOK_MS = 10 };
 
 // A question that stands, and what has been done about it.
 struct verbs_asked {
@@ -29,7 +29,7 @@ struct verbs_asked {
 
 struct verbs_answerer {
     struct gpsh_verbs *verbs;
-    pthread_t thread;
+    struct gpsh_thread thread;
     pthread_mutex_t lock;
     pthread_cond_t stopped;
     bool stop;
@@ -121,15 +121,11 @@ static void look(struct verbs_answerer *answerer, int pe)
 // False when it is time to stop.
 static bool rest(struct verbs_answerer *answerer)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * MS;
-    until.tv_sec += until.tv_nsec / SECOND;
-    until.tv_nsec %= SECOND;
+    const uint64_t until_ns = gpsh_clock_in(LOOK_MS);
     pthread_mutex_lock(&answerer->lock);
     int error = 0;
     while (!answerer->stop && error != ETIMEDOUT)
-        error = pthread_cond_timedwait(&answerer->stopped, &answerer->lock, &until);
+        error = gpsh_cond_wait_until(&answerer->stopped, &answerer->lock, until_ns);
     bool stop = answerer->stop;
     pthread_mutex_unlock(&answerer->lock);
     return !stop;
@@ -165,22 +161,14 @@ int gpsh_verbs_answerer_start(struct gpsh_verbs *verbs)
     answerer->verbs = verbs;
     answerer->questions = (_Atomic uint64_t *)(void *)notes + n_pes;
     answerer->answers = (_Atomic uint64_t *)(void *)notes + 2 * n_pes;
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&answerer->stopped, &clock);
-    pthread_condattr_destroy(&clock);
+    gpsh_cond_init(&answerer->stopped);
     pthread_mutex_init(&answerer->lock, NULL);
-    int error = gpsh_thread_start(&answerer->thread, "gpshmem-rails", run, answerer);
-    if (error) {
+    int status = gpsh_thread_start(&answerer->thread, "gpshmem-rails", run, answerer);
+    if (status)
         destroy(answerer);
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                         "cannot start the thread that answers for rails "
-                         "(%s): is `ulimit -u` reached?",
-                         strerror(error));
-    }
-    verbs->answerer = answerer;
-    return 0;
+    else
+        verbs->answerer = answerer;
+    return status;
 }
 
 void gpsh_verbs_answerer_stop(struct gpsh_verbs *verbs)
@@ -192,7 +180,7 @@ void gpsh_verbs_answerer_stop(struct gpsh_verbs *verbs)
     answerer->stop = true;
     pthread_cond_signal(&answerer->stopped);
     pthread_mutex_unlock(&answerer->lock);
-    pthread_join(answerer->thread, NULL);
+    gpsh_thread_join(&answerer->thread);
     destroy(answerer);
     verbs->answerer = NULL;
 }

@@ -190,15 +190,6 @@ static void destroy(struct verbs_handshakes *all)
     free(all);
 }
 
-static int no_thread(struct verbs_handshakes *all, int error)
-{
-    destroy(all);
-    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
-                     "cannot start the thread that connects PEs (%s): is `ulimit -u` or `ulimit "
-                     "-n` reached?",
-                     strerror(error));
-}
-
 int gpsh_verbs_handshakes_start(struct gpsh_verbs *verbs)
 {
     struct verbs_handshakes *all = calloc(1, sizeof *all);
@@ -209,16 +200,18 @@ int gpsh_verbs_handshakes_start(struct gpsh_verbs *verbs)
     all->dice = (uint32_t)verbs->env.my_pe;
     pthread_mutex_init(&all->lock, NULL);
     all->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (all->wake < 0)
-        return no_thread(all, errno);
     verbs->handshakes = all;
     all->may_shut = gpsh_verbs_shut_prepare();
-    int error = gpsh_thread_start(&all->thread, "gpshmem-connect", run, all);
-    if (error) {
+    int status = all->wake < 0 ? gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                                           "no descriptor for the thread that connects PEs (%s): "
+                                           "is `ulimit -n` reached?",
+                                           strerror(errno))
+                               : gpsh_thread_start(&all->thread, "gpshmem-connect", run, all);
+    if (status) {
         verbs->handshakes = NULL;
-        return no_thread(all, error);
+        destroy(all);
     }
-    return 0;
+    return status;
 }
 
 void gpsh_verbs_handshakes_stop(struct gpsh_verbs *verbs)
@@ -228,7 +221,7 @@ void gpsh_verbs_handshakes_stop(struct gpsh_verbs *verbs)
         return;
     atomic_store(&all->stop, true);
     wake(all);
-    pthread_join(all->thread, NULL);
+    gpsh_thread_join(&all->thread);
     for (struct verbs_peer *peer = atomic_load(&verbs->newest); peer; peer = peer->next)
         for (int i = 0; i < GPSH_VERBS_MAX_RAILS; i++)
             if (peer->paths[i])

@@ -7,12 +7,13 @@
 
 #include <pthread.h>
 
+#include "core/thread.h"
 #include "transports/verbs/setup/verbs_message.h"
 #include "transports/verbs/setup/verbs_setup.h"
 
 struct verbs_handshakes {
     struct gpsh_verbs *verbs;
-    pthread_t thread;
+    struct gpsh_thread thread;
     int wake; // eventfd
     atomic_bool stop;
     pthread_mutex_t lock;         // of the wishes

@@ -49,8 +49,7 @@ struct verbs_agent {
     struct task tasks[TASKS];
     pthread_mutex_t lock; // held by the thread that makes a pass
     _Atomic uint32_t helped;
-    pthread_t thread;
-    bool running;
+    struct gpsh_thread thread;
     atomic_bool stop;
 };
 
@@ -241,15 +240,6 @@ static void *run(void *arg)
     return NULL;
 }
 
-static int start_thread(struct verbs_agent *agent)
-{
-    int error = gpsh_thread_start(&agent->thread, "gpushmem-stage", run, agent);
-    agent->running = !error;
-    return error ? gpsh_fail(GPUSHMEM_ERR_SYSTEM, "cannot start the agent of the mailboxes: %s",
-                             strerror(error))
-                 : 0;
-}
-
 int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
 {
     const struct gpsh_region *area = &verbs->stage.area;
@@ -276,7 +266,7 @@ int gpsh_verbs_agent_start(struct gpsh_verbs *verbs)
     if (!agent->boxes)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %u mailboxes", agent->n_boxes);
     status = agent->ops->open(TASKS, &agent->queue);
-    return status ? status : start_thread(agent);
+    return status ? status : gpsh_thread_start(&agent->thread, "gpushmem-stage", run, agent);
 }
 
 int gpsh_verbs_serve_atomics(struct gpsh_transport *self)
@@ -299,8 +289,7 @@ void gpsh_verbs_agent_stop(struct gpsh_verbs *verbs)
     if (!agent)
         return;
     atomic_store(&agent->stop, true);
-    if (agent->running)
-        pthread_join(agent->thread, NULL);
+    gpsh_thread_join(&agent->thread);
     if (agent->queue)
         agent->ops->close(agent->queue);
     pthread_mutex_destroy(&agent->lock);
