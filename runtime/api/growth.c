@@ -19,42 +19,13 @@
 #include "connect/net.h"
 #include "job/job.h"
 #include "memory/control.h"
+#include "memory/gpu_region.h"
 #include "memory/heap.h"
 #include "memory/regions.h"
 #include "proxy/device_side.h"
 
+// By which the node's PEs take what is added to heaps in GPU memory.
 static struct gpsh_fd_exchange exchange = {.socket = -1};
-
-// Opens the socket at which this PE takes the others' memory, and writes where it is.
-static int gpsh_handover_open(char *where, size_t bytes)
-{
-    int status = gpsh_fd_exchange_open(&exchange, gpsh_job()->boot, gpsh_job()->generation);
-    if (!status)
-        snprintf(where, bytes, "%s", exchange.path);
-    return status;
-}
-
-static int map(void *arg, int index, const struct gpsh_fd_set *fds)
-{
-    (void)arg;
-    return gpsh_regions_map_added(gpsh_job()->boot->node_pes[index], fds);
-}
-
-// All PEs of this node are in this call: hands over what this PE's heap has got, and maps what the
-// others give. `where`: [node PEs] their sockets.
-static int gpsh_handover_run(const char *const *where)
-{
-    const struct gpsh_fd_set mine = gpsh_regions_added_fds();
-    return gpsh_fd_exchange_run(&exchange, gpsh_job()->my_pe, gpsh_job()->boot->node_pes, where,
-                                gpsh_job()->boot->node_n_pes, &mine, map, NULL,
-                                gpsh_fd_exchange_ms(gpsh_job()->boot));
-}
-
-static void gpsh_handover_close(void)
-{
-    gpsh_fd_exchange_close(&exchange);
-}
-
 static uint64_t growths; // tried so far
 
 void gpsh_heap_growth_init(void)
@@ -127,9 +98,11 @@ static int prepare_here(uint64_t more, const void *buffer, struct gpsh_growth *m
     int status = grow_here(more, buffer, mine);
     if (status || !gpsh_heap()->device)
         return status;
-    status = gpsh_handover_open(mine->why, sizeof mine->why);
+    status = gpsh_fd_exchange_open(&exchange, gpsh_job()->boot, gpsh_job()->generation);
     if (status)
         undo_here();
+    else
+        snprintf(mine->why, sizeof mine->why, "%s", exchange.path);
     return status;
 }
 
@@ -189,42 +162,53 @@ static int learn_of_all(const struct asked *asked, const struct gpsh_growth *min
     return status;
 }
 
+static int map(void *arg, int index, const struct gpsh_fd_set *fds)
+{
+    (void)arg;
+    return gpsh_gpu_region_map_last(gpsh_job()->boot->node_pes[index], fds->fds[0]);
+}
+
 // Of heaps in GPU memory: the node's PEs map what each of them has added.
 static int map_node(void)
 {
-    int n = gpsh_job()->boot->node_n_pes, status = 0;
+    const struct gpsh_bootstrap *boot = gpsh_job()->boot;
+    const struct gpsh_fd_set mine = {.fds = {gpsh_gpu_region_last_fd()}, .count = 1};
+    int n = boot->node_n_pes, status = 0;
     struct gpsh_growth *theirs = calloc((size_t)n, sizeof *theirs);
     const char **where = calloc((size_t)n, sizeof *where);
     if (!theirs || !where)
         status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for %d PEs of this node", n);
     for (int i = 0; i < n && !status; i++) {
-        status = read_growth(gpsh_job()->boot->node_pes[i], &theirs[i]);
+        status = read_growth(boot->node_pes[i], &theirs[i]);
         where[i] = theirs[i].why;
     }
     if (!status)
-        status = gpsh_handover_run(where);
+        status = gpsh_fd_exchange_run(&exchange, boot->my_pe, boot->node_pes, where, n, &mine, map,
+                                      NULL, gpsh_fd_exchange_ms(boot));
     free(where);
     free(theirs);
     return status;
 }
 
-static int grow(const struct asked *asked, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                uint64_t more)
+int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
+                   uint64_t bytes, uint64_t need, const void *buffer)
 {
+    const struct asked asked = {.function = function, .bytes = bytes, .buffer = buffer};
+    const uint64_t more = buffer ? bytes : bytes_to_add(need);
     struct gpsh_growth *mine = &gpsh_heap()->control->growth[++growths % 2];
     *mine = (struct gpsh_growth){.number = growths, .bytes = more};
-    int here = prepare_here(more, asked->buffer, mine);
+    int here = prepare_here(more, buffer, mine);
     mine->status = here;
     if (here)
         snprintf(mine->why, sizeof mine->why, "%.*s", (int)sizeof mine->why - 1, gpsh_last_error());
-    int status = gpsh_barrier_as(kind, a, b, asked->function);
+    int status = gpsh_barrier_as(kind, a, b, function);
     if (status == GPUSHMEM_ERR_ASYMMETRY)
         growths--; // as on PEs that are in another call
     if (!status)
-        status = learn_of_all(asked, mine);
+        status = learn_of_all(&asked, mine);
     if (!status && gpsh_heap()->device)
-        status = gpsh_barrier_agree(asked->function, kind, a, b, map_node());
-    gpsh_handover_close();
+        status = gpsh_barrier_agree(function, kind, a, b, map_node());
+    gpsh_fd_exchange_close(&exchange);
     if (status && !here)
         undo_here();
     if (status)
@@ -233,20 +217,6 @@ static int grow(const struct asked *asked, enum gpsh_collective_kind kind, uint6
     gpsh_device_side_heap_grown();
     GPSH_LOG(INFO, "heap", "%" PRIu64 " bytes more, %" PRIu64 " in all", more, gpsh_heap_bytes());
     return 0;
-}
-
-int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                   uint64_t bytes, uint64_t need)
-{
-    const struct asked asked = {.function = function, .bytes = bytes};
-    return grow(&asked, kind, a, b, bytes_to_add(need));
-}
-
-int gpsh_heap_adopt(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                    const void *buffer, uint64_t bytes)
-{
-    const struct asked asked = {.function = function, .bytes = bytes, .buffer = buffer};
-    return grow(&asked, kind, a, b, bytes);
 }
 
 void gpsh_heap_adopted_ends(const void *symmetric)

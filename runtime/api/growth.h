@@ -14,12 +14,9 @@ bool gpsh_heap_may_grow(void);
 // Collective, a barrier: every PE is in this call for the same allocation (kind, a, b), a block of
 // `bytes`, which takes `need`. 0: the heap's bytes has grown by at least that, everywhere alike.
 // Else a negative status with a sentence, and nothing has changed on any PE that is left.
+// `buffer`: by these `bytes` of VMM memory of each PE's program, at a heap in GPU memory; or NULL.
 int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                   uint64_t bytes, uint64_t need);
-
-// The same by `bytes` of VMM memory of each PE's program, at a heap in GPU memory.
-int gpsh_heap_adopt(const char *function, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,
-                    const void *buffer, uint64_t bytes);
+                   uint64_t bytes, uint64_t need, const void *buffer);
 // NICs do not reach it any more.
 void gpsh_heap_adopted_ends(const void *symmetric);
 

@@ -95,7 +95,7 @@ static int take_of_larger(const char *function, enum gpsh_collective_kind kind, 
     uint64_t before = gpsh_heap_bytes(), need;
     if (__builtin_add_overflow(bytes, alignment + 2 * GPSH_HEAP_GRAIN, &need))
         need = UINT64_MAX;
-    int status = gpsh_heap_grow(function, kind, a, b, bytes, need);
+    int status = gpsh_heap_grow(function, kind, a, b, bytes, need, NULL);
     if (!status)
         status = gpsh_blocks_extend(before, gpsh_heap_bytes() - before);
     if (!status)

@@ -65,7 +65,7 @@ static void *register_on_gpu(const char *function, void *buffer, size_t bytes)
         return NULL;
     }
     char *symmetric = gpsh_heap()->base + gpsh_heap_bytes();
-    return gpsh_heap_adopt(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, buffer, bytes)
+    return gpsh_heap_grow(function, GPSH_CALL_REGISTER, bytes, IN_GPU_MEMORY, bytes, 0, buffer)
                ? NULL
                : symmetric;
 }

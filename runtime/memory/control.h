@@ -33,7 +33,7 @@ struct gpsh_control {
         int64_t status;         // negative: it could not, and why
         uint64_t bytes;         // that it would add
         unsigned char keys[64]; // for the transports of the others (gpsh_transport_ops.extend)
-        char why[160];          // and where it takes the others' memory (api/handover.c)
+        char why[160];          // and where it takes the others' memory (api/growth.c)
     } growth[2];
     // For transports: see gpsh_transport_env.locks.
     uint64_t locks[GPSH_AMO_LOCKS];

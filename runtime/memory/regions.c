@@ -576,16 +576,6 @@ int gpsh_regions_map_shared(int region)
     return 0;
 }
 
-struct gpsh_fd_set gpsh_regions_added_fds(void)
-{
-    return (struct gpsh_fd_set){.fds = {gpsh_gpu_region_last_fd()}, .count = 1};
-}
-
-int gpsh_regions_map_added(int pe, const struct gpsh_fd_set *fds)
-{
-    return gpsh_gpu_region_map_last(pe, fds->fds[0]);
-}
-
 static void unmap_with_neighbours(char *base, uint64_t bytes, char **low, char **high)
 {
     if (base + bytes == *low) {

@@ -48,9 +48,6 @@ int gpsh_regions_heap_resize(uint64_t bytes);
 int gpsh_regions_heap_adopt(const void *buffer, uint64_t bytes);
 // What these have added, beyond the heap's bytes.
 struct gpsh_region gpsh_regions_added(void);
-// Of a heap in GPU memory: the descriptor of that, for the node's PEs; and where they map it.
-struct gpsh_fd_set gpsh_regions_added_fds(void);
-int gpsh_regions_map_added(int pe, const struct gpsh_fd_set *fds);
 // Memory of the program's as transports should register it. Release it after that: it may hold a
 // dma-buf.
 struct gpsh_region gpsh_regions_buffer(void *buffer, size_t bytes);
