@@ -23,7 +23,7 @@
 #include "bootstrap/bootstrap_ways.h"
 #include "bootstrap/kvs_job.h"
 #include "bootstrap/node_watch.h"
-#include "bootstrap/pmix_reply.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/thread.h"
@@ -157,16 +157,11 @@ static int listen_for_deaths(int n_pes)
     int error = gpsh_kvs_job_open(&client.job, n_pes);
     if (error)
         return error;
-    struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
-    if (!r)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for an event handler");
-    PMIx_Register_event_handler(causes, sizeof(causes) / sizeof(causes[0]), NULL, 0, on_event,
-                                gpsh_pmix_reply_number, r);
-    gpsh_pmix_reply_wait(r, -1);
-    pmix_status_t rc = gpsh_pmix_reply_get(r, &client.handler);
-    client.has_handler = rc == PMIX_SUCCESS;
-    gpsh_pmix_reply_destroy(r);
-    return rc == PMIX_SUCCESS ? 0 : fail_pmix(rc, "asking the launcher for news of PEs that end");
+    pmix_status_t number = PMIx_Register_event_handler(causes, sizeof(causes) / sizeof(causes[0]),
+                                                       NULL, 0, on_event, NULL, NULL);
+    client.has_handler = number >= 0;
+    client.handler = client.has_handler ? (size_t)number : 0;
+    return number >= 0 ? 0 : fail_pmix(number, "asking the launcher for news of PEs that end");
 }
 
 static const struct gpsh_bootstrap_ops pmix_ops;
@@ -223,9 +218,65 @@ static int pmix_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return status;
 }
 
-static bool fence_arrived(void *reply, long ms)
+// One that is under way. A thread that waits may give up; then the answer, if it ever comes, frees
+// it.
+struct fence {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool arrived, abandoned;
+    pmix_status_t status;
+};
+
+static struct fence *fence_create(void)
 {
-    return gpsh_pmix_reply_wait(reply, ms);
+    struct fence *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    pthread_mutex_init(&f->lock, NULL);
+    gpsh_cond_init(&f->ended);
+    return f;
+}
+
+static void fence_free(struct fence *f)
+{
+    pthread_cond_destroy(&f->ended);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static void fence_ends(pmix_status_t status, void *arg)
+{
+    struct fence *f = arg;
+    pthread_mutex_lock(&f->lock);
+    f->status = status;
+    f->arrived = true;
+    bool abandoned = f->abandoned;
+    pthread_cond_signal(&f->ended);
+    pthread_mutex_unlock(&f->lock);
+    if (abandoned)
+        fence_free(f);
+}
+
+static bool fence_arrived(void *arg, long ms)
+{
+    struct fence *f = arg;
+    const uint64_t until_ns = gpsh_clock_in(ms);
+    pthread_mutex_lock(&f->lock);
+    for (int late = 0; !f->arrived && !late;)
+        late = gpsh_cond_wait_until(&f->ended, &f->lock, until_ns);
+    bool arrived = f->arrived;
+    pthread_mutex_unlock(&f->lock);
+    return arrived;
+}
+
+// It must not be touched any more, unless it has arrived just now, which is what true says.
+static bool fence_abandon(struct fence *f)
+{
+    pthread_mutex_lock(&f->lock);
+    bool arrived = f->arrived;
+    f->abandoned = true;
+    pthread_mutex_unlock(&f->lock);
+    return arrived;
 }
 
 static int fence_result(pmix_status_t rc, const char *what)
@@ -242,19 +293,19 @@ static int fence_result(pmix_status_t rc, const char *what)
 static int pmix_meet(struct gpsh_bootstrap *b, const char *what)
 {
     gpsh_node_watch_settle(client.job.nodes);
-    struct gpsh_pmix_reply *r = gpsh_pmix_reply_create();
-    if (!r)
+    struct fence *f = fence_create();
+    if (!f)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for the other PEs");
     pmix_info_t collect;
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
-    pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, gpsh_pmix_reply_status, r);
+    pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, fence_ends, f);
     if (rc == PMIX_SUCCESS) {
-        bool came = gpsh_kvs_wait(&client.job, b, what, fence_arrived, r);
-        if (!came && !gpsh_pmix_reply_abandon(r))
+        bool came = gpsh_kvs_wait(&client.job, b, what, fence_arrived, f);
+        if (!came && !fence_abandon(f))
             return gpsh_kvs_given_up(&client.job, b, what);
-        rc = gpsh_pmix_reply_get(r, NULL);
+        rc = f->status;
     }
-    gpsh_pmix_reply_destroy(r);
+    fence_free(f);
     PMIX_INFO_DESTRUCT(&collect);
     return fence_result(rc, what);
 }
