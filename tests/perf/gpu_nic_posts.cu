@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What it costs a GPU to post to a NIC by itself, by the library's device code and without a NIC: a
-// thread of the same GPU looks at the doorbell record and writes a completion for what it covers,
-// and no request is read. The doorbell is a word of pinned host memory, across PCIe as a NIC's
-// register would be. With queues in GPU memory, and in host memory. Needs one GPU and no job.
+// thread looks at the doorbell record and writes a completion for what it covers, and no request is
+// read. It is one of the same GPU where queues are in GPU memory, and one of the host where they
+// are in host memory: so its looks cross no PCIe. The doorbell is a word of pinned host memory,
+// across PCIe as a NIC's register would be. Needs one GPU and no job.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #define GPUSHMEM_DEVICE_NIC 1
 #include "cuda_check.cuh"
@@ -23,6 +25,7 @@ struct rig {
     uint32_t *record;
     uint64_t *cqes;
     uint64_t *doorbell;
+    bool near_gpu;
 };
 
 static void *pinned(size_t bytes)
@@ -44,6 +47,7 @@ static void *on_gpu(size_t bytes)
 static rig rig_make(bool near_gpu, bool near_fences)
 {
     rig r = {};
+    r.near_gpu = near_gpu;
     void *(*place)(size_t) = near_gpu ? on_gpu : pinned;
     const size_t cq_bytes = (size_t)64 << CQES_LOG2;
     gpushmem_nic *nic = (gpushmem_nic *)on_gpu(sizeof *nic + PES * (sizeof *r.queue + 4));
@@ -92,6 +96,13 @@ static rig rig_make(bool near_gpu, bool near_fences)
 
 // ---- Kernels ----
 
+// The completion of all requests before `next`.
+__host__ __device__ static uint64_t completion_of(uint16_t next, uint64_t number)
+{
+    const uint64_t counter = (uint16_t)(next - 1), swapped = (counter & 0xff) << 8 | counter >> 8;
+    return swapped << 32 | (number >> CQES_LOG2 & 1) << 56;
+}
+
 // A NIC that takes no time: one completion for all that the record covers, until `total` requests
 // are complete.
 __global__ void null_nic(uint32_t *record, uint64_t *cqes, uint64_t total)
@@ -103,10 +114,25 @@ __global__ void null_nic(uint32_t *record, uint64_t *cqes, uint64_t total)
         if (!ahead)
             continue;
         done += ahead;
-        const uint64_t counter = (uint16_t)(next - 1),
-                       swapped = (counter & 0xff) << 8 | counter >> 8;
         gpsh_dev_store64_release_sys(cqes + (produced & ((1u << CQES_LOG2) - 1)) * 8 + 7,
-                                     swapped << 32 | (produced >> CQES_LOG2 & 1) << 56);
+                                     completion_of(next, produced));
+        produced++;
+    }
+}
+
+// The same on the host's side of PCIe.
+static void null_host_nic(const uint32_t *record, uint64_t *cqes, uint64_t total)
+{
+    uint64_t done = 0;
+    for (uint64_t produced = 0; done < total;) {
+        const uint16_t next =
+                           (uint16_t)__builtin_bswap32(__atomic_load_n(record, __ATOMIC_ACQUIRE)),
+                       ahead = (uint16_t)(next - (uint16_t)done);
+        if (!ahead)
+            continue;
+        done += ahead;
+        __atomic_store_n(cqes + (produced & ((1u << CQES_LOG2) - 1)) * 8 + 7,
+                         completion_of(next, produced), __ATOMIC_RELEASE);
         produced++;
     }
 }
@@ -199,12 +225,18 @@ static double run(const rig &r, uint64_t total, void (*kernel)(Arguments...), in
     float ms = 0;
     CHECK(cudaEventCreate(&begin));
     CHECK(cudaEventCreate(&end));
-    null_nic<<<1, 1, 0, nic_stream>>>(r.record, r.cqes, total);
+    std::thread host_nic;
+    if (r.near_gpu)
+        null_nic<<<1, 1, 0, nic_stream>>>(r.record, r.cqes, total);
+    else
+        host_nic = std::thread(null_host_nic, r.record, r.cqes, total);
     CHECK(cudaEventRecord(begin, stream));
     kernel<<<blocks, threads, 0, stream>>>(arguments...);
     CHECK(cudaGetLastError());
     CHECK(cudaEventRecord(end, stream));
     CHECK(cudaDeviceSynchronize());
+    if (host_nic.joinable())
+        host_nic.join();
     CHECK(cudaEventElapsedTime(&ms, begin, end));
     return ms / 1000;
 }
