@@ -534,25 +534,43 @@ GPSH_DEV bool gpsh_dev_is_first_here(void)
 #endif
 }
 
+// Whether no other thread of the warp executes this together with the caller. On the CPU every
+// other time, so that both ways are taken there.
+GPSH_DEV bool gpsh_dev_lane_is_alone(void)
+{
+#if defined(__CUDA_ARCH__)
+    const unsigned here = __activemask();
+    return !(here & (here - 1));
+#else
+    static thread_local bool alone;
+    return alone = !alone;
+#endif
+}
+
 // The threads of a warp that execute this together with the same word, as a mask. They go on
-// together until they have met, and each calls the functions below in the same place: so only
-// functions that are not inlined use them, which have one place for all.
+// together until they have met, and each calls the functions below in the same place.
 GPSH_DEV unsigned gpsh_dev_lanes_with(const void *word)
 {
 #if defined(__CUDA_ARCH__)
-    return __match_any_sync(__activemask(), (unsigned long long)(uintptr_t)word);
+    const unsigned mask = __match_any_sync(__activemask(), (unsigned long long)(uintptr_t)word);
+    __builtin_assume(mask);
+    return mask;
 #else
     (void)word;
     return 1;
 #endif
 }
 
+// Instead of such a mask, for a thread that has nobody to meet: what follows costs it nothing.
+#define GPSH_LANE_ALONE 0u
+
 GPSH_DEV unsigned gpsh_dev_lanes_size(unsigned mask)
 {
 #if defined(__CUDA_ARCH__)
-    return (unsigned)__popc(mask);
+    return mask ? (unsigned)__popc(mask) : 1;
 #else
-    return mask;
+    (void)mask;
+    return 1;
 #endif
 }
 
@@ -573,7 +591,7 @@ GPSH_DEV unsigned gpsh_dev_lanes_rank(unsigned mask)
 GPSH_DEV uint64_t gpsh_dev_lanes_first(unsigned mask, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
-    return __shfl_sync(mask, (unsigned long long)value, __ffs((int)mask) - 1);
+    return mask ? __shfl_sync(mask, (unsigned long long)value, __ffs((int)mask) - 1) : value;
 #else
     (void)mask;
     return value;
@@ -583,7 +601,7 @@ GPSH_DEV uint64_t gpsh_dev_lanes_first(unsigned mask, uint64_t value)
 GPSH_DEV uint64_t gpsh_dev_lanes_last(unsigned mask, uint64_t value)
 {
 #if defined(__CUDA_ARCH__)
-    return __shfl_sync(mask, (unsigned long long)value, 31 - __clz((int)mask));
+    return mask ? __shfl_sync(mask, (unsigned long long)value, 31 - __clz((int)mask)) : value;
 #else
     (void)mask;
     return value;
@@ -593,7 +611,8 @@ GPSH_DEV uint64_t gpsh_dev_lanes_last(unsigned mask, uint64_t value)
 GPSH_DEV void gpsh_dev_lanes_meet(unsigned mask)
 {
 #if defined(__CUDA_ARCH__)
-    __syncwarp(mask);
+    if (mask)
+        __syncwarp(mask);
 #else
     (void)mask;
 #endif

@@ -41,6 +41,16 @@ GPSH_DEV void gpsh_dev_nic_fence(const struct gpsh_dev_bell &bell)
         gpsh_dev_fence_sys();
 }
 
+GPSH_DEV void gpsh_dev_nic_ring(const struct gpsh_dev_bell &bell, uint64_t written)
+{
+    const uint64_t end = gpushmem_nic_end(written);
+    gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
+    gpsh_dev_nic_fence(bell); // the record before the doorbell
+    gpsh_dev_store64_sys(bell.doorbell,
+                         gpsh_dev_nic_pair((uint32_t)((end - 1) & 0xffff) << 8 | (written & 31),
+                                           bell.qpn << 8 | (written >> 5 & 7)));
+}
+
 // ---- The turn ----
 
 // Whose turn it is. Loaded together, so that the loads are under way side by side: what is seen may
@@ -119,13 +129,8 @@ GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
         gpsh_dev_nic_fence(bell); // their WQEs, before the record, or before who has the turn next
     }
     const uint64_t end = gpushmem_nic_end(written);
-    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room || (first ^ end) > bell.mask / 4) {
-        gpsh_dev_store32_sys(bell.record, gpsh_dev_big32((uint32_t)end & 0xffff));
-        gpsh_dev_nic_fence(bell); // the record before the doorbell
-        gpsh_dev_store64_sys(bell.doorbell,
-                             gpsh_dev_nic_pair((uint32_t)((end - 1) & 0xffff) << 8 | (written & 31),
-                                               bell.qpn << 8 | (written >> 5 & 7)));
-    }
+    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room || (first ^ end) > bell.mask / 4)
+        gpsh_dev_nic_ring(bell, written);
     gpsh_dev_max64_relaxed_gpu(&q->ready, end);
 }
 
@@ -157,16 +162,30 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_
     }
 }
 
-// The WQEs from `first` to the end of `written` are written, by threads that have met since.
-GPSH_DEV void gpsh_dev_nic_publish(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell bell,
-                                   uint64_t first, uint64_t written)
+// Somebody has reserved what is behind, or writes what is before.
+GPSH_DEV_CALL void gpsh_dev_nic_publish_shared(struct gpushmem_nic_queue *q,
+                                               const struct gpsh_dev_bell bell, uint64_t first,
+                                               uint64_t written, struct gpsh_dev_nic_seen seen)
 {
-    const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
-    gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
+    GPSH_DEV_BOUNDS();
     if (seen.ready == first)
         return gpsh_dev_nic_take_turn(q, bell, first, written, seen.head);
     gpsh_dev_store64_sys(gpsh_dev_nic_mark(bell, first), written);
     gpsh_dev_nic_await_turn(q, first, written);
+}
+
+// The WQEs from `first` to the end of `written` are written, by threads that have met since. One
+// that finds nobody before it or behind makes no call.
+GPSH_DEV void gpsh_dev_nic_publish(struct gpushmem_nic_queue *q, const struct gpsh_dev_bell &bell,
+                                   uint64_t first, uint64_t written)
+{
+    const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q);
+    const uint64_t end = gpushmem_nic_end(written);
+    gpsh_dev_nic_fence(bell); // our WQEs and sources, before whoever rings
+    if (seen.ready != first || seen.head > end)
+        return gpsh_dev_nic_publish_shared(q, bell, first, written, seen);
+    gpsh_dev_nic_ring(bell, written);
+    gpsh_dev_max64_relaxed_gpu(&q->ready, end);
 }
 
 #endif

@@ -33,15 +33,12 @@ struct gpsh_dev_places {
 // Of what is reserved with the threads' places.
 enum { GPSH_NIC_WITH_READ = 1 }; // one more, behind them
 
-// One add for the threads of a warp that are here together and have the same queue, n places each.
-// The functions that threads meet in are not inlined, so that each has one place for all. `done`:
-// as seen lately; `flags`: of WQEs, and GPSH_NIC_WITH_READ.
-GPSH_DEV_CALL struct gpsh_dev_places gpsh_dev_nic_reserve(struct gpushmem_nic_queue *q, unsigned n,
-                                                          uint64_t done, uint32_t flags)
+// One add for the threads of `mask`, n places each. `done`: as seen lately; `flags`: of WQEs, and
+// GPSH_NIC_WITH_READ.
+GPSH_DEV struct gpsh_dev_places gpsh_dev_nic_reserve(struct gpushmem_nic_queue *q, unsigned mask,
+                                                     unsigned n, uint64_t done, uint32_t flags)
 {
-    GPSH_DEV_BOUNDS();
-    const unsigned mask = gpsh_dev_lanes_with(q),
-                   count = n * gpsh_dev_lanes_size(mask) + (flags & GPSH_NIC_WITH_READ);
+    const unsigned count = n * gpsh_dev_lanes_size(mask) + (flags & GPSH_NIC_WITH_READ);
     uint64_t first = 0;
     if (gpsh_dev_lanes_rank(mask) == 0)
         first = gpsh_dev_add64_relaxed_gpu(&q->head, count);
@@ -67,17 +64,17 @@ GPSH_DEV_CALL bool gpsh_dev_nic_await_room(struct gpushmem_nic_queue *q, unsigne
 }
 
 // All threads of these `count` places have written theirs. `kind`: of the thread's last WQE.
-GPSH_DEV_CALL void gpsh_dev_nic_commit(struct gpushmem_nic_queue *q, unsigned mask, uint64_t first,
-                                       unsigned count, uint32_t kind)
+GPSH_DEV void gpsh_dev_nic_commit(struct gpushmem_nic_queue *q,
+                                  const struct gpsh_dev_places &places, unsigned count,
+                                  uint32_t kind)
 {
-    GPSH_DEV_BOUNDS();
-    kind = (uint32_t)gpsh_dev_lanes_last(mask, kind);
-    gpsh_dev_lanes_meet(mask); // their stores, before the first one's fence
-    if (gpsh_dev_lanes_rank(mask) == 0)
-        gpsh_dev_nic_publish(q, gpsh_dev_nic_bell(q), first,
-                             gpushmem_nic_written(first + count, kind));
+    kind = (uint32_t)gpsh_dev_lanes_last(places.mask, kind);
+    gpsh_dev_lanes_meet(places.mask); // their stores, before the first one's fence
+    if (gpsh_dev_lanes_rank(places.mask) == 0)
+        gpsh_dev_nic_publish(q, gpsh_dev_nic_bell(q), places.first,
+                             gpushmem_nic_written(places.first + count, kind));
     // No lane goes ahead of the first one, to reserve what that one would have to wait for.
-    gpsh_dev_lanes_meet(mask);
+    gpsh_dev_lanes_meet(places.mask);
 }
 
 // Writes a read, behind what the warp's threads write: it is complete when that has reached the
@@ -118,7 +115,7 @@ template <int N> GPSH_DEV uint64_t gpsh_dev_nic_fill(const struct gpsh_dev_posti
     uint32_t kind = gpushmem_nic_kind(posting.what[N - 1].opcode, posting.what[N - 1].size);
     if (last && posting.reads)
         kind = gpsh_dev_nic_read_back(posting.q, places.facts, mine + N);
-    gpsh_dev_nic_commit(posting.q, places.mask, places.first, N * size + posting.reads, kind);
+    gpsh_dev_nic_commit(posting.q, places, N * size + posting.reads, kind);
     return mine + N;
 }
 
@@ -135,18 +132,16 @@ GPSH_DEV_CALL uint64_t gpsh_dev_nic_fill_late(const struct gpsh_dev_posting<N> &
                : 0;
 }
 
-// Posts N WQEs, of which the last one of the warp's threads asks for a completion, or a read behind
-// it. Returns the position after the last one, or 0 if that is not possible. The source of a WQE is
-// what the thread sees. `found`: of the queue, a moment ago.
+// The threads of `mask` post together.
 template <int N>
-GPSH_DEV uint64_t gpsh_dev_nic_post(struct gpushmem_nic_queue *q,
-                                    const struct gpsh_dev_nic_done &found,
-                                    const struct gpsh_dev_wqe (&what)[N], bool fetches)
+GPSH_DEV uint64_t gpsh_dev_nic_post_as(struct gpushmem_nic_queue *q, unsigned mask,
+                                       const struct gpsh_dev_nic_done &found,
+                                       const struct gpsh_dev_wqe (&what)[N], bool fetches)
 {
     const bool reads = found.flags & GPUSHMEM_NIC_APART && !(fetches && N == 1);
     struct gpsh_dev_posting<N> posting = {
         q,
-            gpsh_dev_nic_reserve(q, N, found.done,
+            gpsh_dev_nic_reserve(q, mask, N, found.done,
                                  (found.fenced > found.done ? GPSH_NIC_FENCED : 0) |
                                      (reads ? GPSH_NIC_WITH_READ : 0)),
             {}, fetches, reads
@@ -159,6 +154,19 @@ GPSH_DEV uint64_t gpsh_dev_nic_post(struct gpushmem_nic_queue *q,
         return gpsh_dev_nic_fill_late<N>(kept);
     }
     return gpsh_dev_nic_fill<N>(posting);
+}
+
+// Posts N WQEs, of which the last one of the warp's threads asks for a completion, or a read behind
+// it. Returns the position after the last one, or 0 if that is not possible. The source of a WQE is
+// what the thread sees. `found`: of the queue, a moment ago.
+template <int N>
+GPSH_DEV uint64_t gpsh_dev_nic_post(struct gpushmem_nic_queue *q,
+                                    const struct gpsh_dev_nic_done &found,
+                                    const struct gpsh_dev_wqe (&what)[N], bool fetches)
+{
+    return gpsh_dev_lane_is_alone()
+               ? gpsh_dev_nic_post_as(q, GPSH_LANE_ALONE, found, what, fetches)
+               : gpsh_dev_nic_post_as(q, gpsh_dev_lanes_with(q), found, what, fetches);
 }
 
 GPSH_DEV uint64_t gpsh_dev_nic_post_one(struct gpushmem_nic_queue *q,

@@ -180,8 +180,8 @@ __global__ void put_late(shared *s, uint64_t value, int pe)
     gpushmem_nic_queue *q = &gpushmem_nic_queues(gpsh_dev_implicit.nic)[pe];
     const uint64_t payload[4] = {value, 0, 0, 0};
     struct gpsh_dev_posting<1> posting = {
-        q, gpsh_dev_nic_reserve(q, 1, q->done, 0), {gpsh_dev_wqe_inline(&s->word, payload, 8)},
-            false, false
+        q, gpsh_dev_nic_reserve(q, GPSH_LANE_ALONE, 1, q->done, 0),
+            {gpsh_dev_wqe_inline(&s->word, payload, 8)}, false, false
     };
     set(&reserved, 1);
     while (!get(&go))
