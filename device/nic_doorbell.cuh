@@ -108,29 +108,40 @@ GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(struct gpushmem_nic_queue *q, ui
         gpsh_dev_fail(*gpushmem_nic_dev(q), status, q->pe, nullptr, 0);
 }
 
+// So many pieces behind it a thread leaves to those who write them where fences are the system's:
+// to go over their marks takes one more of these, and to pass the turn on none.
+enum { GPSH_NIC_FEW = 3 };
+
 // The thread has its turn: rings the doorbell for all WQEs to the end of its own, and of those that
 // others have written behind them, who do not wait for that. Or it leaves that to whoever has
 // reserved what follows: if that has room, it waits for nobody but this thread. Not when a quarter
-// of the queue is full: the NIC is to be at work meanwhile.
+// of the queue is full: the NIC is to be at work meanwhile. `failed`: as seen lately, as one that
+// has given up its wait rings no more. `unfenced`: the thread has waited, with no fence since.
 GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
                                           const struct gpsh_dev_bell bell, uint64_t first,
-                                          uint64_t written, uint64_t head)
+                                          uint64_t written, uint64_t head, uint64_t failed,
+                                          bool unfenced)
 {
     GPSH_DEV_BOUNDS();
-    const uint64_t own = written;
+    const uint64_t own = gpushmem_nic_end(written);
     uint64_t room = 0;
-    if (head > gpushmem_nic_end(own)) { // else it is alone, and looks at nothing more
+    if (head > own) { // else it is alone, and looks at nothing more
         room = gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth;
-        written = gpsh_dev_nic_walk(bell, first, {first, own}).written;
-    }
-    if (written != own) {
-        gpsh_dev_max64_relaxed_gpu(&q->taken, gpushmem_nic_end(written)); // they go on at once
-        head = gpsh_dev_load64_relaxed_gpu(&q->head);
-        gpsh_dev_nic_fence(bell); // their WQEs, before the record, or before who has the turn next
+        if (bell.near_gpu || failed || head - own > GPSH_NIC_FEW * (own - first))
+            written = gpsh_dev_nic_walk(bell, first, {first, written}).written;
     }
     const uint64_t end = gpushmem_nic_end(written);
-    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room || (first ^ end) > bell.mask / 4)
+    if (end != own) {
+        gpsh_dev_max64_relaxed_gpu(&q->taken, end); // they go on at once
+        head = gpsh_dev_load64_relaxed_gpu(&q->head);
+        gpsh_dev_nic_fence(bell); // their WQEs, before the record, or before the next turn
+        unfenced = false;
+    }
+    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room || (first ^ end) > bell.mask / 4) {
+        if (unfenced)
+            gpsh_dev_nic_fence(bell); // the WQEs of those before the record
         gpsh_dev_nic_ring(bell, written);
+    }
     gpsh_dev_max64_relaxed_gpu(&q->ready, end);
 }
 
@@ -142,22 +153,24 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_
 {
     GPSH_DEV_BOUNDS();
     struct gpsh_dev_lean_wait wait = {};
+    bool gave_up = false;
     for (;;) {
         const struct gpsh_dev_nic_seen seen = gpsh_dev_nic_see(q); // all of these side by side
         const uint64_t taken = gpsh_dev_load64_relaxed_gpu(&q->taken),
                        failed = gpsh_dev_load64_relaxed_gpu(&q->failed);
         if (seen.ready == first) {
             const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
-            gpsh_dev_nic_fence(bell); // the WQEs of those before the record
-            gpsh_dev_nic_take_turn(q, bell, first, written, seen.head);
+            if (bell.near_gpu) // before the marks: more of them are there then
+                gpsh_dev_nic_fence(bell);
+            gpsh_dev_nic_take_turn(q, bell, first, written, seen.head, failed, !bell.near_gpu);
             return;
         }
         // whoever has the turn has taken them; or nobody writes what is before
-        if (taken > first || ~failed < first)
+        if (taken > first || ~failed < first || gave_up)
             return;
         if (int status = gpsh_dev_lean_spin(*gpushmem_nic_dev(q), &wait)) {
             gpsh_dev_nic_leave_unwritten(q, first, status);
-            return;
+            gave_up = true; // and looks once more, as the turn may have been passed on meanwhile
         }
     }
 }
@@ -169,7 +182,8 @@ GPSH_DEV_CALL void gpsh_dev_nic_publish_shared(struct gpushmem_nic_queue *q,
 {
     GPSH_DEV_BOUNDS();
     if (seen.ready == first)
-        return gpsh_dev_nic_take_turn(q, bell, first, written, seen.head);
+        return gpsh_dev_nic_take_turn(q, bell, first, written, seen.head,
+                                      gpsh_dev_load64_relaxed_gpu(&q->failed), false);
     gpsh_dev_store64_sys(gpsh_dev_nic_mark(bell, first), written);
     gpsh_dev_nic_await_turn(q, first, written);
 }
