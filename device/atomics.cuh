@@ -608,6 +608,16 @@ GPSH_DEV uint64_t gpsh_dev_lanes_last(unsigned mask, uint64_t value)
 #endif
 }
 
+GPSH_DEV bool gpsh_dev_lanes_any(unsigned mask, bool value)
+{
+#if defined(__CUDA_ARCH__)
+    return mask ? __any_sync(mask, value) != 0 : value;
+#else
+    (void)mask;
+    return value;
+#endif
+}
+
 GPSH_DEV void gpsh_dev_lanes_meet(unsigned mask)
 {
 #if defined(__CUDA_ARCH__)

@@ -138,7 +138,9 @@ GPSH_DEV uint64_t gpsh_dev_nic_post_as(struct gpushmem_nic_queue *q, unsigned ma
                                        const struct gpsh_dev_nic_done &found,
                                        const struct gpsh_dev_wqe (&what)[N], bool fetches)
 {
-    const bool reads = found.flags & GPUSHMEM_NIC_APART && !(fetches && N == 1);
+    // behind all of them, where one needs it: signals may be writes and atomics
+    const bool reads =
+        found.flags & GPUSHMEM_NIC_APART && gpsh_dev_lanes_any(mask, !(fetches && N == 1));
     struct gpsh_dev_posting<N> posting = {
         q,
             gpsh_dev_nic_reserve(q, mask, N, found.done,

@@ -159,6 +159,13 @@ __global__ void many(gpushmem_dev dev, uint64_t *words, int n)
         gpsh_dev_nic_quiet(*dev.self);
 }
 
+// Every other thread's signal is an atomic, which needs no read behind it where rails are apart.
+__global__ void signal_apart(gpushmem_dev dev, uint64_t *word)
+{
+    const int op = threadIdx.x & 1 ? GPUSHMEM_SIGNAL_ADD : GPUSHMEM_SIGNAL_SET;
+    gpsh_dev_nic_put_signal(*dev.self, dev.nic, nullptr, nullptr, 0, word, 1, op, PE, false, false);
+}
+
 // ---- Floors: what a post is made of ----
 
 enum floor_kind { LOAD, ADD, FENCE_GPU, FENCE_SYS, FENCE_SYS_HOST, BELL_GPU, BELL_SYS, FLOORS };
@@ -280,6 +287,22 @@ static void tell(const char *where, bool near_gpu, bool near_fences, int n)
     fflush(stdout);
 }
 
+// Threads of a warp write all that they have reserved: who comes behind would wait for the rest.
+static bool fill_their_places()
+{
+    rig r = rig_make(true, true);
+    const uint32_t flags = GPUSHMEM_NIC_NEAR | GPUSHMEM_NIC_APART | GPUSHMEM_NIC_ATOMICS;
+    gpushmem_nic_queue q;
+    CHECK(cudaMemcpy(&r.queue->flags, &flags, sizeof flags, cudaMemcpyDefault));
+    signal_apart<<<1, 32, 0, stream>>>(r.dev, (uint64_t *)r.dev.heap);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpy(&q, r.queue, sizeof q, cudaMemcpyDefault));
+    printf("signals of 32 threads over rails apart: %llu places, %llu written\n",
+           (unsigned long long)q.head, (unsigned long long)q.ready);
+    return q.head > 32 && q.ready == q.head;
+}
+
 int main()
 {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); // no kernel is loaded while another one waits for it
@@ -300,5 +323,5 @@ int main()
     tell("queues in GPU memory, fences of the GPU", true, true, 500);
     tell("queues in GPU memory, fences of the system", true, false, 500);
     tell("queues in host memory", false, false, 100);
-    return 0;
+    return !fill_their_places();
 }
