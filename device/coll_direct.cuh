@@ -33,16 +33,17 @@ GPSH_DEV void gpsh_dev_copy_own(const struct gpsh_dev_coll &c, const struct gpus
         gpsh_dev_coll_copy(to, from, gpsh_dev_coll_message(op, c.me, c.me), c.lane, c.lanes);
 }
 
-// One member that no store reaches: the exit flag is the signal of the put.
-GPSH_DEV void gpsh_dev_copy_by_ring(const struct gpsh_dev_coll &c,
-                                    const struct gpushmem_coll_op &op, char *to, int rank)
+// One member that no store reaches: the exit flag is the signal of the put, by the NIC's queue
+// where there is one, else through a ring.
+GPSH_DEV void gpsh_dev_copy_away(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                                 char *to, int rank)
 {
     const struct gpushmem_dev &dev = *c.dev.self;
     int pe = gpsh_dev_coll_pe(c, rank);
     uint64_t *exit = gpsh_dev_coll_flag(c, GPUSHMEM_COLL_EXIT, c.me);
     const char *from = gpsh_dev_coll_source(op, rank);
     if (!gpsh_dev_coll_strided(op)) {
-        gpsh_dev_ring_put_signal(dev, to, from, gpsh_dev_coll_message(op, c.me, rank), exit,
+        gpsh_dev_put_signal_away(dev, to, from, gpsh_dev_coll_message(op, c.me, rank), exit,
                                  c.epoch, GPUSHMEM_SIGNAL_SET, pe, true);
         return;
     }
@@ -89,7 +90,7 @@ GPSH_DEV void gpsh_dev_copy_push(struct gpsh_dev_coll *c, const struct gpushmem_
         const char *from = gpsh_dev_coll_source(op, to);
         if (!there) {
             if (c->lane == 0)
-                gpsh_dev_copy_by_ring(*c, op, base, to);
+                gpsh_dev_copy_away(*c, op, base, to);
         } else if (gpsh_dev_coll_strided(op)) {
             gpsh_dev_coll_copy_apart(there, from, op, c->lane, c->lanes);
         } else {

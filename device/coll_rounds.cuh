@@ -23,7 +23,7 @@ GPSH_DEV uint64_t *gpsh_dev_round_word(const struct gpsh_dev_coll &c, int round)
 }
 
 // By one thread, after a fence: what goes to a mapped member is there already. For any other the
-// word is the signal of the put, or comes alone.
+// word is the signal of the put, or comes alone; by the NIC's queue where there is one.
 GPSH_DEV_CALL void gpsh_dev_round_tell(struct gpsh_dev_coll c, int round, int to, char *at,
                                        const char *from, uint64_t bytes)
 {
@@ -32,6 +32,9 @@ GPSH_DEV_CALL void gpsh_dev_round_tell(struct gpsh_dev_coll c, int round, int to
     int pe = gpsh_dev_coll_pe(c, to);
     if (char *there = gpsh_dev_coll_there(c, word, to))
         gpsh_dev_store64_sys(there, c.epoch);
+    else if (gpsh_dev_post_signal(*c.dev.self, at, from, bytes, word, c.epoch, GPUSHMEM_SIGNAL_SET,
+                                  pe, false))
+        return;
     else if (bytes)
         gpsh_dev_ring_put_signal(*c.dev.self, at, from, bytes, word, c.epoch, GPUSHMEM_SIGNAL_SET,
                                  pe, false);

@@ -44,7 +44,7 @@ for name in basic rma amo order carried ctx edges errors tiny lost growth stream
     [ ! -e tests/device/$name.cu ] || targets+=" device_$name.cuda"
 done
 targets+=' heat.cuda gups.cuda'
-for name in device_{basic,rma,amo,order,ctx,edges,stream} moe_dispatch kv_transfer heat gups; do
+for name in device_{basic,rma,amo,order,ctx,edges,stream,coll} moe_dispatch kv_transfer heat gups; do
     targets+=" ${name}_posts.cuda"
 done
 targets+=' device_large_blocks_linked.cuda'
@@ -393,7 +393,7 @@ posting() {
             grep -q 'kernels post themselves, to queues in host memory' <<<"$out" && ! grep -q 'is in GPU memory, ' <<<"$out"
         fi
 }
-for name in basic rma amo order ctx edges stream; do
+for name in basic rma amo order ctx edges stream coll; do
     check "device_$name, kernels post" posting gpu "$bin/device_${name}_posts.cuda"
 done
 for name in basic rma amo order ctx; do
