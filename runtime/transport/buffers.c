@@ -7,36 +7,12 @@
 
 #include "core/error.h"
 
-// Index of the first buffer whose end is above `address`. The caller holds the lock.
-static size_t first_above(const struct gpsh_buffers *buffers, const char *address)
-{
-    size_t low = 0, high = buffers->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct gpsh_region *region = &buffers->list[middle].region;
-        if (region->base + region->bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static const struct gpsh_buffer *overlapping(const struct gpsh_buffers *buffers, const char *base,
                                              uint64_t bytes)
 {
-    size_t at = first_above(buffers, base);
+    size_t at = gpsh_buffers_above(buffers, base);
     return at < buffers->n && buffers->list[at].region.base < base + bytes ? &buffers->list[at]
                                                                            : NULL;
-}
-
-const struct gpsh_buffer *gpsh_buffers_find(const struct gpsh_buffers *buffers, const void *local,
-                                            uint64_t bytes)
-{
-    size_t at = first_above(buffers, local);
-    return at < buffers->n && gpsh_region_holds(&buffers->list[at].region, local, bytes)
-               ? &buffers->list[at]
-               : NULL;
 }
 
 bool gpsh_buffers_overlap(struct gpsh_buffers *buffers, const void *base, uint64_t bytes)
@@ -51,7 +27,7 @@ static int insert(struct gpsh_buffers *buffers, const struct gpsh_buffer *buffer
 {
     const struct gpsh_region *region = &buffer->region;
     const struct gpsh_buffer *other = overlapping(buffers, region->base, region->bytes);
-    size_t n = buffers->n, at = first_above(buffers, region->base);
+    size_t n = buffers->n, at = gpsh_buffers_above(buffers, region->base);
     if (other)
         return gpsh_fail(GPUSHMEM_ERR_INVALID,
                          "gpushmem_buffer_register: %zu bytes at %p overlap the %zu bytes at %p "
@@ -84,7 +60,7 @@ int gpsh_buffers_add(struct gpsh_buffers *buffers, const struct gpsh_buffer *buf
 int gpsh_buffers_take(struct gpsh_buffers *buffers, const void *base, struct gpsh_buffer *out)
 {
     pthread_rwlock_wrlock(&buffers->lock);
-    size_t n = buffers->n, at = first_above(buffers, base);
+    size_t n = buffers->n, at = gpsh_buffers_above(buffers, base);
     bool found = at < n && buffers->list[at].region.base == base;
     if (found) {
         *out = buffers->list[at];
