@@ -9,7 +9,7 @@
 
 #include "api/compat.h"
 #include "api/init.h"
-#include "bootstrap/tcp_rendezvous.h"
+#include "bootstrap/bootstrap_ways.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "job/job.h"

@@ -28,5 +28,11 @@ int gpsh_bootstrap_segment_init(struct gpsh_bootstrap *b);
 //   GPUSHMEM_ERR_PE_FAILED  a PE ended meanwhile
 int gpsh_bootstrap_tcp_init(struct gpsh_bootstrap *b, const struct gpushmem_uniqueid *id, int rank,
                             int n_pes, const struct gpsh_settings *settings);
+// Where those of an id meet: chooses the secret, opens the sockets and starts the thread.
+// `timeout_ms` counts from the first PE that comes. Any number of meetings may go on in a process.
+//   GPUSHMEM_ERR_SETTING   `interface` (see tcp_address.h) does not exist
+//   GPUSHMEM_ERR_SYSTEM    no socket, no thread, no random numbers
+int gpsh_tcp_rendezvous_start(const char *interface, int64_t timeout_ms,
+                              struct gpushmem_uniqueid *packed);
 
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE // what epoll needs
-#include "bootstrap/tcp_rendezvous.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -11,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap_ways.h"
 #include "bootstrap/tcp_listener.h"
 #include "bootstrap/tcp_tree.h"
 #include "core/clock.h"

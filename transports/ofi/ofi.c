@@ -16,7 +16,6 @@
 #include "transports/ofi/ofi_memory.h"
 #include "transports/ofi/ofi_peers.h"
 #include "transports/ofi/ofi_state.h"
-#include "transports/ofi/ofi_survey.h"
 #include "transports/ofi/ofi_wire.h"
 
 // So long close waits for replies to leave.

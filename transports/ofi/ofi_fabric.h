@@ -43,4 +43,8 @@ const char *gpsh_ofi_format_name(uint32_t format); // of addresses
 // Fails with "what: why" and code GPUSHMEM_ERR_TRANSPORT. `error` as libfabric returns it.
 int gpsh_ofi_error(const struct gpsh_ofi *ofi, const char *what, int64_t error);
 
+// ofi_survey.c: survey and survey_all of gpsh_transport_ops.
+int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t bytes);
+int gpsh_ofi_survey_all(const struct gpsh_settings *settings, gpsh_survey_row *row, void *arg);
+
 #endif

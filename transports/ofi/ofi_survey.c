@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
-#include "transports/ofi/ofi_survey.h"
-
+// What libfabric has for this host, without a job: for doctor, and `gpushmem info --providers`.
 #include <stdio.h>
 #include <stdlib.h>
 

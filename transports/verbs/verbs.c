@@ -7,7 +7,6 @@
 #include <sys/random.h>
 
 #include "transports/verbs/stage/verbs_staging.h"
-#include "transports/verbs/verbs_growth.h"
 
 static uint32_t lesser(uint32_t a, uint32_t b)
 {

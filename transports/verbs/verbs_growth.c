@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define _GNU_SOURCE
 // Each further piece of a heap is a buffer here, with a key for the peers.
-#include "transports/verbs/verbs_growth.h"
-
 #include <string.h>
 
 #include "transports/verbs/stage/verbs_staging.h"

@@ -203,6 +203,12 @@ static inline uint32_t verbs_question(uint32_t channel, uint32_t rail)
 }
 enum { VERBS_ANSWER_KNOWN = 1 << 24 }; // its lower bits are a packet number
 
+// verbs_growth.c: extend, extended and retract of gpsh_transport_ops.
+int gpsh_verbs_heap_extend(struct gpsh_transport *self, const struct gpsh_region *chunk,
+                           void *keys);
+int gpsh_verbs_heap_extended(struct gpsh_transport *self, int pe, const void *keys);
+void gpsh_verbs_heap_retract(struct gpsh_transport *self);
+
 // verbs_event.c
 void gpsh_verbs_peer_lost(struct gpsh_transport *self, int pe);
 void gpsh_verbs_events_poll(struct gpsh_verbs *verbs);
