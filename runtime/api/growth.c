@@ -68,7 +68,8 @@ static int grow_here(uint64_t more, const void *buffer, struct gpsh_growth *mine
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY,
                          "it may have %" PRIu64 " bytes in all; raise GPUSHMEM_HEAP_SIZE or "
                          "GPUSHMEM_HEAP_MAX",
-                         gpsh_regions_heap_max());
+                         gpsh_regions_heap_max() - gpsh_heap()->first_bytes +
+                             gpsh_heap()->user_bytes);
     int status = buffer ? gpsh_regions_heap_adopt(buffer, more)
                         : gpsh_regions_heap_resize(gpsh_heap_bytes() + more);
     if (status || !t)

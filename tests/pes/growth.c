@@ -123,6 +123,8 @@ static void test_growth(void)
     uint64_t grown = heap_bytes();
     CHECK(!gpushmem_malloc(70 << 20) && strstr(gpushmem_last_error(), "GPUSHMEM_HEAP_MAX"));
     CHECK(strstr(gpushmem_last_error(), "no block of 73400320 bytes is free"));
+    CHECK_THAT(strstr(gpushmem_last_error(), "it may have 67108864 bytes in all"), "%s",
+               gpushmem_last_error());
     CHECK(heap_bytes() == grown);
     CHECK(gpushmem_long_p((long *)(void *)((char *)blocks[0] + (200 << 20)), 1, next) ==
           GPUSHMEM_ERR_ADDRESS);
