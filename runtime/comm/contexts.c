@@ -97,12 +97,14 @@ static int allocate_reports(struct gpsh_context *ctx)
     return 0;
 }
 
-// Forgets failures of channels that another context used before: they were reported there.
+// Forgets failures of channels that another context used before, or uses as well: they are reported
+// there.
 static void skip_old_errors(struct gpsh_context *ctx)
 {
+    struct gpsh_channel *const *channels = ctx->base ? ctx->base->channels : ctx->channels;
     for (int i = 0; i < gpsh_net()->n_transports; ++i)
-        for (int pe = 0; ctx->channels[i] != NULL && pe < gpsh_job()->n_pes; ++pe)
-            ctx->reported[i][pe] = ctx->channels[i]->flows[pe].error != 0;
+        for (int pe = 0; channels[i] != NULL && pe < gpsh_job()->n_pes; ++pe)
+            ctx->reported[i][pe] = channels[i]->flows[pe].error != 0;
 }
 
 // With the pool's lock: a set of channels that a destroyed context left, or the next one. False if
@@ -193,10 +195,9 @@ int gpsh_contexts_create(long options, struct gpsh_context **out)
     pthread_mutex_lock(&contexts.lock);
     // Without remote peers the channels would never be used: all contexts may share the default
     // one's.
-    if (ctx->remote && take_channels(ctx->channels))
-        skip_old_errors(ctx);
-    else
+    if (!ctx->remote || !take_channels(ctx->channels))
         share_channels(ctx);
+    skip_old_errors(ctx);
     ctx->next = contexts.created;
     contexts.created = ctx;
     pthread_mutex_unlock(&contexts.lock);
@@ -295,6 +296,7 @@ int gpsh_contexts_device(struct gpsh_context *ctx, struct gpushmem_dev_ctx *out)
             ctx->channels[i] = NULL;
         }
         ctx->base = &gpsh_default_context;
+        skip_old_errors(ctx);
         pthread_mutex_unlock(&contexts.lock);
         leave_channels(channels);
     }

@@ -79,3 +79,23 @@ Test(context_created, ctx_destroy__peer_was_lost__not_told_to_the_next_context)
     gpsh_job_state.failed_pe = -1;
     end();
 }
+
+Test(context_created, ctx_create__queues_shared_after_a_loss__default_context_alone_tells)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    gpushmem_ctx_t handles[3];
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    fake.fail_pe = 1;
+    fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
+    gpsh_job_state.failed_pe = 1;
+    gpsh_context_drive(&gpsh_default_context);
+    for (int i = 0; i < 3; ++i)
+        cr_assert_eq(gpushmem_ctx_create(0, &handles[i]), 0);
+    cr_assert(gpsh_context_of(handles[2])->base, "it has no channels of its own");
+    cr_assert_eq(gpushmem_ctx_quiet(handles[2]), 0, "%s", gpsh_last_error());
+    cr_assert_eq(gpushmem_quiet(), GPUSHMEM_ERR_PE_FAILED);
+    cr_assert_eq(gpushmem_quiet(), 0);
+    gpsh_job_state.failed_pe = -1;
+    end();
+}
