@@ -331,13 +331,14 @@ int gpsh_context_fence(struct gpsh_context *ctx, int pe)
     return status;
 }
 
-// A flow's error is told once per context: everything posted later fails at once, by itself.
+// A flow's error is told once per context, if something was under way: everything posted later
+// fails at once, by itself.
 static int settle_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
 {
     struct gpsh_channel *channel = owner->channels[index];
     int status = drain(owner, channel, pe, channel->flows[pe].posted, NO_END);
-    if (status == 0 && channel->flows[pe].error != 0 && channel->flows[pe].posted != 0 &&
-        !ctx->reported[index][pe]) {
+    if (status == 0 && channel->flows[pe].error != 0 &&
+        channel->flows[pe].posted != channel->flows[pe].safe && !ctx->reported[index][pe]) {
         ctx->reported[index][pe] = 1;
         status = flow_error(channel, pe);
     }

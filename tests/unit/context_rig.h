@@ -88,6 +88,7 @@ static int fake_progress(struct gpsh_channel *channel)
     ++fake.progresses;
     if (fake.fail_code != 0) {
         struct gpsh_flow *failed = &channel->flows[fake.fail_pe];
+        failed->safe = failed->error ? failed->safe : failed->completed;
         failed->error = fake.fail_code;
         for (; fake.flushes_after == 0 && failed->completed < failed->posted; ++failed->completed)
             --channel->pending;

@@ -118,6 +118,26 @@ Test(context, submit__no_transport__long_reason_is_whole)
     end();
 }
 
+// The peer is lost when all that went to it is complete, and the NIC notices that later.
+Test(context, quiet__flow_fails_with_nothing_under_way__nothing_is_lost)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    cr_assert_eq(gpushmem_quiet(), 0);
+    fake.fail_pe = 1;
+    fake.fail_code = GPUSHMEM_ERR_PE_FAILED;
+    gpsh_job_state.failed_pe = 1;
+    fake_progress(gpsh_default_context.channels[0]);
+    cr_assert_eq(channels[0].flows[1].error, GPUSHMEM_ERR_PE_FAILED);
+    cr_expect_eq(gpushmem_quiet(), 0, "%s", gpsh_last_error());
+    cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
+    cr_expect_eq(gpushmem_quiet(), GPUSHMEM_ERR_PE_FAILED, "what is posted later is lost");
+    cr_expect_eq(gpushmem_quiet(), 0, "and told once");
+    gpsh_job_state.failed_pe = -1;
+    end();
+}
+
 Test(context, submit__flow_fails__code_and_reason)
 {
     begin(false);
