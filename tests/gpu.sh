@@ -37,7 +37,7 @@ done
 
 # Not the whole build: what runs here.
 targets='gpushmem gpushmem_cli gpushmem_nvshmem gpushmem-perf.cuda gpu_heap gpu_adopted multi_growth gpu_ops gpu_hosted gpu_beside gpu_two_steps perf_gpu_ring_rates perf_gpu_nic_posts'
-targets+=' perf_put_path.cuda gpushmem_softhca fake_mlx5 softhca_test gpu_cubin gpu_rdc gpu_behind moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
+targets+=' perf_put_path.cuda gpushmem_softhca fake_mlx5 softhca_test gpu_cubin gpu_rdc gpu_behind gpu_copied moe_dispatch.cuda kv_transfer.cuda allreduce.cuda stencil3d.cuda transpose.cuda kmeans.cuda'
 for name in basic rma amo order carried ctx edges errors tiny lost growth stream local generic cuda_subset asked first spread \
     second_kernel launch_threads left_waiting collective_launch coll_grid coll coll_kinds coll_issuers coll_lost coll_nodes \
     large_blocks nvshmem_rma nvshmem_words nvshmem_coll nvshmem_programs; do
@@ -146,6 +146,7 @@ for pes in 1 2 3; do
     check "heap, $pes PEs, VMM" job $pes "$bin/gpu_heap"
 done
 check "local buffers of every kind, 2 PEs" job 2 "$bin/gpu_ops"
+check "what copies and fills of CUDA brought is what puts send" job 2 "$bin/gpu_copied"
 check "symmetric host memory beside a GPU heap, 3 PEs" job 3 "$bin/gpu_hosted"
 check "static variables beside a GPU heap, 2 PEs" job 2 "$bin/gpu_beside"
 check "a GPU chosen after nvshmem_init, 2 PEs" job 2 env GPUSHMEM_HEAP_SIZE=16M "$bin/gpu_two_steps"

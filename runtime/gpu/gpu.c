@@ -92,6 +92,29 @@ static int adopt(gpsh_cu_context context)
     return 0;
 }
 
+// A cudaMemcpy of pageable memory to the GPU may return before the GPU has all of it, and
+// cudaMemset before anything is set: what this PE sent then would be old. With this flag the
+// program's synchronous calls are complete when they return, for memory of any kind. It stays after
+// gpushmem_finalize: the context may be the program's, and in use.
+static void make_copies_complete(void)
+{
+    unsigned flags = 0;
+    if (!gpsh_cu.context_set_flags || gpsh_cu.context_flags(&flags)) {
+        GPSH_LOG(INFO, "gpu",
+                 "this driver is older than CUDA 12.1: call cudaDeviceSynchronize between a "
+                 "cudaMemcpy or cudaMemset of symmetric memory and a put of it");
+        return;
+    }
+    gpsh_cu_result code = 0;
+    if (!(flags & GPSH_CU_CONTEXT_SYNC_MEMOPS))
+        code = gpsh_cu.context_set_flags(flags | GPSH_CU_CONTEXT_SYNC_MEMOPS);
+    if (code)
+        GPSH_LOG(WARN, "gpu",
+                 "CU_CTX_SYNC_MEMOPS cannot be set (CUDA error %d): call cudaDeviceSynchronize "
+                 "between a cudaMemcpy or cudaMemset of symmetric memory and a put of it",
+                 code);
+}
+
 static int preferred = -1;
 
 void gpsh_gpu_prefer(int ordinal)
@@ -141,6 +164,7 @@ int gpsh_gpu_open(int node_pe)
         return status;
     describe();
     bool entered = gpsh_gpu_enter();
+    make_copies_complete();
     gpsh_cu_result code = gpsh_cu.stream_create(&copies.stream, GPSH_CU_STREAM_NON_BLOCKING);
     gpsh_gpu_leave(entered);
     if (code) {

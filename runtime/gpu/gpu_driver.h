@@ -49,6 +49,7 @@ enum gpsh_cu_device_attribute {
 };
 
 enum {
+    GPSH_CU_CONTEXT_SYNC_MEMOPS = 0x80, // CUDA 12.1
     GPSH_CU_STREAM_NON_BLOCKING = 1,
     GPSH_CU_HOST_PORTABLE = 1,
     GPSH_CU_HOST_DEVICEMAP = 2,
@@ -253,7 +254,9 @@ union gpsh_cu_memory_op {
     X(function_count, cuModuleGetFunctionCount, (unsigned *count, gpsh_cu_module module))          \
     X(functions, cuModuleEnumerateFunctions,                                                       \
       (gpsh_cu_function * functions, unsigned count, gpsh_cu_module module))                       \
-    X(function_load, cuFuncLoad, (gpsh_cu_function function))
+    X(function_load, cuFuncLoad, (gpsh_cu_function function))                                      \
+    X(context_flags, cuCtxGetFlags, (unsigned *flags))                                             \
+    X(context_set_flags, cuCtxSetFlags, (unsigned flags))
 
 struct gpsh_cu_functions {
 #define GPSH_CU_FIELD(field, symbol, parameters) gpsh_cu_result(*field) parameters;

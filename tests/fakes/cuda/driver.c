@@ -437,6 +437,20 @@ gpsh_cu_result cuFlushGPUDirectRDMAWrites(int target, int scope)
     return fake_attribute(GPSH_CU_ATTRIBUTE_RDMA_FLUSH_OPTIONS) == 1 ? 0 : FAKE_NOT_SUPPORTED;
 }
 
+gpsh_cu_result cuCtxGetFlags(unsigned *flags)
+{
+    ENTER(NEEDS_CONTEXT);
+    *flags = fake_current()->flags;
+    return 0;
+}
+
+gpsh_cu_result cuCtxSetFlags(unsigned flags)
+{
+    ENTER(NEEDS_CONTEXT);
+    fake_current()->flags = flags;
+    return 0;
+}
+
 gpsh_cu_result cuCtxGetDevice(gpsh_cu_device *device)
 {
     ENTER(NEEDS_CONTEXT);

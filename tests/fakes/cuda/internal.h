@@ -44,6 +44,7 @@ enum { FAKE_DEVICES = 16, FAKE_GRAIN = 2 << 20, FAKE_PAGE = 4096 };
 struct gpsh_cu_context_opaque {
     int device;
     int retained;
+    unsigned flags;
     gpsh_cu_result broken; // sticky
     struct CUstream_st *first_stream;
     unsigned long pending; // operations in all streams

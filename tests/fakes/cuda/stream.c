@@ -307,10 +307,17 @@ gpsh_cu_result cuMemsetD8Async(gpsh_cu_ptr to, unsigned char value, size_t bytes
     return fake_submit(stream, operation);
 }
 
+// Fills of GPU memory, and copies to it from pageable memory or within it, may return before they
+// are complete, though they are called synchronous; unless the context says otherwise.
+static gpsh_cu_result complete(gpsh_cu_result code)
+{
+    bool waits = !code && fake_current()->flags & GPSH_CU_CONTEXT_SYNC_MEMOPS;
+    return waits ? cuStreamSynchronize(NULL) : code;
+}
+
 gpsh_cu_result cuMemsetD8_v2(gpsh_cu_ptr to, unsigned char value, size_t bytes)
 {
-    gpsh_cu_result code = cuMemsetD8Async(to, value, bytes, NULL);
-    return code ? code : cuStreamSynchronize(NULL);
+    return complete(cuMemsetD8Async(to, value, bytes, NULL));
 }
 
 // `from` is read when the stream gets there, unless it was pageable and is here already.
@@ -380,6 +387,11 @@ gpsh_cu_result cuMemcpyDtoHAsync_v2(void *to, gpsh_cu_ptr from, size_t bytes, gp
 gpsh_cu_result cuMemcpy(gpsh_cu_ptr to, gpsh_cu_ptr from, size_t bytes)
 {
     gpsh_cu_result code = cuMemcpyAsync(to, from, bytes, NULL);
+    bool early = place_of((uintptr_t)to, bytes) == PLACE_DEVICE &&
+                 (place_of((uintptr_t)from, bytes) == PLACE_PAGEABLE ||
+                  place_of((uintptr_t)from, bytes) == PLACE_DEVICE);
+    if (early)
+        return complete(code);
     return code ? code : cuStreamSynchronize(NULL);
 }
 
