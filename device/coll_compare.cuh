@@ -42,9 +42,8 @@ GPSH_DEV_CALL void gpsh_dev_call_send(const struct gpsh_dev_coll &c, int rank)
     struct gpushmem_coll_call *call = gpsh_dev_call_of(c, c.me);
     char *there = gpsh_dev_coll_there(c, call, rank);
     if (!there) {
-        gpsh_dev_ring_put_signal(*c.dev.self, call->words, call->words, sizeof call->words,
-                                 &call->epoch, c.epoch, GPUSHMEM_SIGNAL_SET,
-                                 gpsh_dev_coll_pe(c, rank), false);
+        gpsh_dev_ring_put_with_word(*c.dev.self, call->words, call->words, sizeof call->words,
+                                    &call->epoch, c.epoch, gpsh_dev_coll_pe(c, rank));
         return;
     }
     struct gpushmem_coll_call *place = (struct gpushmem_coll_call *)there;
@@ -120,11 +119,10 @@ GPSH_DEV int gpsh_dev_call_exchange(struct gpsh_dev_coll *c)
 
 // By all threads of the group, none of which has given up. Not 0, the same for all: the operation
 // is not to begin, on any member, and its number is used up.
-GPSH_DEV_CALL int gpsh_dev_coll_compare(struct gpsh_dev_coll all, struct gpushmem_coll_op op,
-                                        int status, unsigned grid = 0)
+GPSH_DEV_CALL int gpsh_dev_coll_compared(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                         int status, unsigned grid)
 {
     GPSH_DEV_BOUNDS();
-    struct gpsh_dev_coll *c = &all;
     if (gpsh_dev_group_incomplete(c->group)) { // each that is there refuses the call for all
         c->group = {0, 1, gpsh_dev_group::thread};
         status = GPUSHMEM_ERR_INVALID;
@@ -145,6 +143,14 @@ GPSH_DEV_CALL int gpsh_dev_coll_compare(struct gpsh_dev_coll all, struct gpushme
         gpsh_dev_group_sync(c->group); // the next operation's number is there
     }
     return found.status;
+}
+
+GPSH_DEV int gpsh_dev_coll_compare(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op,
+                                   int status, unsigned grid = 0)
+{
+    struct gpsh_dev_coll rare = c;
+    struct gpushmem_coll_op compared = op;
+    return gpsh_dev_coll_compared(&rare, compared, status, grid);
 }
 
 #endif

@@ -131,10 +131,9 @@ GPSH_DEV_CALL void gpsh_dev_nodes_put(struct gpsh_dev_coll c, struct gpsh_dev_li
                                       const char *from, int rank, enum gpsh_dev_nodes_way way)
 {
     GPSH_DEV_BOUNDS();
-    gpsh_dev_ring_put_signal(*c.dev.self, to, from, link.bytes,
-                             gpsh_dev_nodes_counter(c, link.rank, way),
-                             gpsh_dev_nodes_count(c, link.number), GPUSHMEM_SIGNAL_SET,
-                             gpsh_dev_coll_pe(c, rank), false);
+    gpsh_dev_ring_put_with_word(*c.dev.self, to, from, link.bytes,
+                                gpsh_dev_nodes_counter(c, link.rank, way),
+                                gpsh_dev_nodes_count(c, link.number), gpsh_dev_coll_pe(c, rank));
 }
 
 // By all threads: a piece at `from` to the place `to` on the other members of this node.

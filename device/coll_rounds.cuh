@@ -24,7 +24,7 @@ GPSH_DEV uint64_t *gpsh_dev_round_word(const struct gpsh_dev_coll &c, int round)
 
 // By one thread, after a fence: what goes to a mapped member is there already. For any other the
 // word is the signal of the put, or comes alone; by the NIC's queue where there is one.
-GPSH_DEV_CALL void gpsh_dev_round_tell(struct gpsh_dev_coll c, int round, int to, char *at,
+GPSH_DEV_CALL void gpsh_dev_round_tell(const struct gpsh_dev_coll &c, int round, int to, char *at,
                                        const char *from, uint64_t bytes)
 {
     GPSH_DEV_BOUNDS();
@@ -36,8 +36,7 @@ GPSH_DEV_CALL void gpsh_dev_round_tell(struct gpsh_dev_coll c, int round, int to
                                   pe, false))
         return;
     else if (bytes)
-        gpsh_dev_ring_put_signal(*c.dev.self, at, from, bytes, word, c.epoch, GPUSHMEM_SIGNAL_SET,
-                                 pe, false);
+        gpsh_dev_ring_put_with_word(*c.dev.self, at, from, bytes, word, c.epoch, pe);
     else
         gpsh_dev_ring_put_value(*c.dev.self, word, c.epoch, sizeof *word, pe);
 }
@@ -76,11 +75,11 @@ GPSH_DEV_CALL void gpsh_dev_rounds_gather(struct gpsh_dev_coll *c, char *blocks,
     }
 }
 
-GPSH_DEV_CALL int gpsh_dev_rounds_met(struct gpsh_dev_coll c)
+GPSH_DEV int gpsh_dev_rounds_met(const struct gpsh_dev_coll &c)
 {
-    GPSH_DEV_BOUNDS();
-    gpsh_dev_rounds_gather(&c, nullptr, 0);
-    return c.status;
+    struct gpsh_dev_coll all = c;
+    gpsh_dev_rounds_gather(&all, nullptr, 0);
+    return all.status;
 }
 
 // The root's block goes to all: those that have it send it, the others send the word alone.

@@ -509,7 +509,8 @@ GPSH_DEV int gpsh_dev_small_of_team(struct gpsh_dev_coll *c, const struct gpushm
     for (int j = 0; j < OTHERS; j++)
         small.away[j] = away[j];
     c->epoch = before + 1;
-    bool goes = gpsh_dev_dense_counts(c->epoch, chunks) && !gpsh_dev_poison_status(*c, poison);
+    bool goes =
+        gpsh_dev_dense_counts(c->epoch, chunks) && !gpsh_dev_poison_status(c->handle, poison);
     if (Scope::any(!goes))
         return GPSH_DEV_NOT_SMALL;
     if (status)

@@ -112,7 +112,7 @@ gpsh_dev_stream_few(const struct gpushmem_dev &dev, const struct gpushmem_dev_te
     uint64_t poison = gpsh_dev_load64_value_sys(ready.scratch);
     gpsh_dev_few_load(ready, c.lane, &few);
     c.epoch = before + 1;
-    c.status = gpsh_dev_poison_status(c, poison);
+    c.status = gpsh_dev_poison_status(c.handle, poison);
     if (!(uint32_t)c.epoch) {
         gpsh_dev_stream_packets_once(dev, team, op);
         return;

@@ -55,19 +55,62 @@ GPSH_DEV int gpsh_dev_coll_compare_sync(struct gpsh_dev_coll *c, bool quiet)
 }
 
 // quiet, then sync. The fence of the sync is quiet enough where all PEs are reached directly.
+GPSH_DEV_CALL int gpsh_dev_team_sync_of(struct gpsh_dev_coll *c, struct gpsh_dev_teams teams,
+                                        int handle, bool quiet)
+{
+    GPSH_DEV_BOUNDS();
+    if (!gpsh_dev_coll_begin(c, teams, handle))
+        return c->status;
+    if (gpsh_dev_coll_compares(c))
+        if (int status = gpsh_dev_coll_compare_sync(c, quiet))
+            return status;
+    if (quiet && c->group.rank == 0 && !(c->dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
+        gpsh_dev_quiet(c->dev, c->dev);
+    gpsh_dev_coll_sync(c);
+    return gpsh_dev_coll_end(c);
+}
+
+// Whatever is to be done. What the operation knows lies in the thread's memory: kernels would have
+// the registers of all that is called here on top of it.
+GPSH_DEV_CALL int gpsh_dev_team_sync_rare(const struct gpushmem_dev &dev,
+                                          struct gpsh_dev_teams teams, struct gpsh_dev_group group,
+                                          int handle, bool quiet)
+{
+    GPSH_DEV_BOUNDS();
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
+    return gpsh_dev_team_sync_of(&c, teams, handle, quiet);
+}
+
+// A sync of few members, all mapped, in a team that is well. False: for this thread.
+GPSH_DEV bool gpsh_dev_sync_begin(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
+                                  int handle)
+{
+    const uint32_t looked_at =
+        GPUSHMEM_DEV_TEAM_DIRECT | GPUSHMEM_DEV_TEAM_CHECKED | GPUSHMEM_DEV_TEAM_LOST;
+    const struct gpushmem_dev_team team = gpsh_dev_team_read(entry);
+    const int channel = gpsh_dev_handle_channel(handle);
+    const int channels = team.flags & GPUSHMEM_DEV_TEAM_STREAM ? (int)GPUSHMEM_TEAM_CHANNELS : 1;
+    if (!gpsh_dev_team_is(team, handle) || channel >= channels || team.n > GPSH_DEV_SYNC_FLAT ||
+        (team.flags & looked_at) != GPUSHMEM_DEV_TEAM_DIRECT)
+        return false;
+    gpsh_dev_coll_take(c, team);
+    gpsh_dev_coll_take_channel(c, team, channel);
+    c->epoch = gpsh_dev_load64_relaxed_gpu(c->epoch_word) + 1;
+    return (uint32_t)c->epoch && !gpsh_dev_coll_poisoned(*c);
+}
+
 GPSH_DEV_CALL int gpsh_dev_team_sync(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
                                      struct gpsh_dev_group group, int handle, bool quiet)
 {
     GPSH_DEV_BOUNDS();
     struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, group);
-    if (!gpsh_dev_coll_begin(&c, teams, handle))
-        return c.status;
-    if (gpsh_dev_coll_compares(&c))
-        if (int status = gpsh_dev_coll_compare_sync(&c, quiet))
-            return status;
-    if (quiet && group.rank == 0 && !(dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
-        gpsh_dev_quiet(dev, dev);
-    gpsh_dev_coll_sync(&c);
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, handle);
+    gpsh_dev_group_sync(group);
+    bool begins = entry && (!quiet || dev.flags & GPUSHMEM_DEV_ALL_DIRECT) &&
+                  gpsh_dev_sync_begin(&c, entry, handle);
+    if (gpsh_dev_group_any(group, !begins))
+        return gpsh_dev_team_sync_rare(dev, teams, group, handle, quiet);
+    gpsh_dev_coll_meet_agreed(&c, GPUSHMEM_COLL_ENTRY, true, true);
     return gpsh_dev_coll_end(&c);
 }
 

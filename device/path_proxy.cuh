@@ -276,19 +276,26 @@ GPSH_DEV_CALL void gpsh_dev_ring_strided(const struct gpushmem_dev &dev,
     gpsh_dev_submit(dev, c, opcode == GPUSHMEM_CMD_IPUT ? GPSH_DEV_SOURCE : GPSH_DEV_DONE);
 }
 
-GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to,
-                                            const void *from, size_t bytes, uint64_t *signal,
-                                            uint64_t value, int op, int pe, bool blocking)
+// The data of a put with its signal travels in the command, too.
+GPSH_DEV void gpsh_dev_carry(struct gpushmem_command *c, const void *from, size_t bytes)
+{
+    uint64_t words[GPUSHMEM_SIGNAL_INLINE_BYTES / 8];
+    gpsh_dev_load_carried(words, from, bytes);
+    c->opcode = (uint8_t)GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
+    c->local = words[0];
+    c->reply = words[1];
+    c->extra = words[2];
+}
+
+template <bool BLOCKING>
+GPSH_DEV_CALL void gpsh_dev_ring_put_signal_as(const struct gpushmem_dev &dev, void *to,
+                                               const void *from, size_t bytes, uint64_t *signal,
+                                               uint64_t value, int op, int pe)
 {
     GPSH_DEV_BOUNDS();
     struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
     if (bytes && bytes <= GPUSHMEM_SIGNAL_INLINE_BYTES) {
-        uint64_t words[GPUSHMEM_SIGNAL_INLINE_BYTES / 8];
-        gpsh_dev_load_carried(words, from, bytes);
-        c.opcode = (uint8_t)GPUSHMEM_CMD_PUT_SIGNAL_INLINE;
-        c.local = words[0];
-        c.reply = words[1];
-        c.extra = words[2];
+        gpsh_dev_carry(&c, from, bytes);
     } else if (bytes && gpsh_dev_is_private(from)) {
         gpsh_dev_ring_put_private(dev, (char *)to, (const char *)from, bytes, pe);
         gpsh_dev_ring_fence(dev, pe); // orders the puts above before the signal
@@ -297,8 +304,30 @@ GPSH_DEV_CALL void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void
     c.operand = value;
     c.compare = (uint64_t)signal;
     c.flags = op == GPUSHMEM_SIGNAL_ADD ? GPUSHMEM_CMD_SIGNAL_ADD : 0;
-    bool wait = blocking && c.bytes && c.opcode == GPUSHMEM_CMD_PUT_SIGNAL;
+    bool wait = BLOCKING && c.bytes && c.opcode == GPUSHMEM_CMD_PUT_SIGNAL;
     gpsh_dev_submit(dev, c, wait ? GPSH_DEV_SOURCE : GPSH_DEV_NOTHING);
+}
+
+GPSH_DEV void gpsh_dev_ring_put_signal(const struct gpushmem_dev &dev, void *to, const void *from,
+                                       size_t bytes, uint64_t *signal, uint64_t value, int op,
+                                       int pe, bool blocking)
+{
+    blocking ? gpsh_dev_ring_put_signal_as<true>(dev, to, from, bytes, signal, value, op, pe)
+             : gpsh_dev_ring_put_signal_as<false>(dev, to, from, bytes, signal, value, op, pe);
+}
+
+// Of a collective: from the heap, and the source is not waited for.
+GPSH_DEV_CALL void gpsh_dev_ring_put_with_word(const struct gpushmem_dev &dev, void *to,
+                                               const void *from, size_t bytes, uint64_t *word,
+                                               uint64_t value, int pe)
+{
+    GPSH_DEV_BOUNDS();
+    struct gpushmem_command c = gpsh_dev_command(GPUSHMEM_CMD_PUT_SIGNAL, pe, to, from, bytes);
+    if (bytes && bytes <= GPUSHMEM_SIGNAL_INLINE_BYTES)
+        gpsh_dev_carry(&c, from, bytes);
+    c.operand = value;
+    c.compare = (uint64_t)word;
+    gpsh_dev_submit(dev, c, GPSH_DEV_NOTHING);
 }
 
 // Atomic on `width` = 4 or 8 bytes; the previous value if `fetch`.

@@ -137,6 +137,18 @@ GPSH_DEV struct gpsh_dev_coll gpsh_dev_coll_of(const struct gpushmem_dev &dev,
             0,   0,     0,          0,          nullptr, nullptr, nullptr, nullptr, 0,  0};
 }
 
+GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team)
+{
+    c->handle = team.team;
+    c->me = team.my_rank;
+    c->n = team.n;
+    c->flags = team.flags;
+    c->room = (int)(team.flags >> GPUSHMEM_DEV_TEAM_ROOM_SHIFT);
+    c->start = team.start;
+    c->stride = team.stride;
+    c->pes = team.pes;
+}
+
 GPSH_DEV int gpsh_dev_coll_pe(const struct gpsh_dev_coll &c, int rank)
 {
     return c.stride ? c.start + rank * c.stride : c.pes[rank];
@@ -155,13 +167,13 @@ GPSH_DEV char *gpsh_dev_coll_there(const struct gpsh_dev_coll &c, const void *ob
 }
 
 // 0, or the status that the team's poison says.
-GPSH_DEV int gpsh_dev_poison_status(const struct gpsh_dev_coll &c, uint64_t word)
+GPSH_DEV int gpsh_dev_poison_status(int handle, uint64_t word)
 {
-    return (uint32_t)word == ((uint32_t)c.handle | 0x80000000u) ? -(int)(word >> 32) : 0;
+    return (uint32_t)word == ((uint32_t)handle | 0x80000000u) ? -(int)(word >> 32) : 0;
 }
 GPSH_DEV int gpsh_dev_coll_poisoned(const struct gpsh_dev_coll &c)
 {
-    return gpsh_dev_poison_status(c, gpsh_dev_load64_value_sys(c.scratch));
+    return gpsh_dev_poison_status(c.handle, gpsh_dev_load64_value_sys(c.scratch));
 }
 
 GPSH_DEV void gpsh_dev_coll_poison_at(const struct gpsh_dev_coll &c, const char *scratch)
@@ -171,12 +183,16 @@ GPSH_DEV void gpsh_dev_coll_poison_at(const struct gpsh_dev_coll &c, const char 
             gpsh_dev_store64_sys(there, gpushmem_team_poison(c.handle, c.status));
 }
 
-// This thread gave up: the operations of the team that are queued on its members, in all channels
-// and on streams, end at once.
-GPSH_DEV_CALL void gpsh_dev_coll_poison(struct gpsh_dev_coll c)
+// A thread gave up, with that status: the operations of the team that are queued on its members, in
+// all channels and on streams, end at once.
+GPSH_DEV_CALL void gpsh_dev_team_poison(const struct gpushmem_dev &dev, int handle, int status)
 {
     GPSH_DEV_BOUNDS();
-    const struct gpushmem_dev_team &team = c.dev.teams[c.handle & GPUSHMEM_TEAM_SLOT_MASK];
+    const struct gpushmem_dev_team &team = dev.teams[handle & GPUSHMEM_TEAM_SLOT_MASK];
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, {0, 1, gpsh_dev_group::thread});
+    gpsh_dev_coll_take(&c, team);
+    c.handle = handle;
+    c.status = status;
     gpsh_dev_coll_poison_at(c, team.scratch);
     if (!(c.flags & GPUSHMEM_DEV_TEAM_STREAM))
         return;
@@ -186,17 +202,23 @@ GPSH_DEV_CALL void gpsh_dev_coll_poison(struct gpsh_dev_coll c)
                                        gpushmem_coll_channel_at(c.room, k, gpsh_dev_checked(c)));
 }
 
+GPSH_DEV void gpsh_dev_coll_poison(const struct gpsh_dev_coll &c)
+{
+    gpsh_dev_team_poison(c.dev, c.handle, c.status);
+}
+
 // One empty turn of a wait for members that looks at the host. Not 0: gives up.
-GPSH_DEV_CALL int gpsh_dev_coll_look(struct gpsh_dev_coll c, struct gpsh_dev_wait *wait,
+GPSH_DEV_CALL int gpsh_dev_coll_look(const struct gpushmem_dev &dev, int handle,
+                                     const char *scratch, struct gpsh_dev_wait *wait,
                                      const void *word, uint64_t value, uint64_t seen)
 {
     GPSH_DEV_BOUNDS();
     wait->spins--;
     int status = gpsh_dev_spin(wait, true);
     if (!status)
-        status = gpsh_dev_coll_poisoned(c);
+        status = gpsh_dev_poison_status(handle, gpsh_dev_load64_value_sys(scratch));
     if (status || wait->asked)
-        gpsh_dev_tell(c.dev, status ? status : wait->asked, word, sizeof(uint64_t),
+        gpsh_dev_tell(dev, status ? status : wait->asked, word, sizeof(uint64_t),
                       gpsh_dev_wants<uint64_t>(GPUSHMEM_CMP_GE, value, seen));
     wait->asked = 0;
     return status;
@@ -214,7 +236,7 @@ GPSH_DEV int gpsh_dev_coll_spin(const struct gpsh_dev_coll &c, struct gpsh_dev_w
     wait->spins++;
 #endif
     struct gpsh_dev_wait slow = *wait;
-    int status = gpsh_dev_coll_look(c, &slow, word, value, seen);
+    int status = gpsh_dev_coll_look(c.dev, c.handle, c.scratch, &slow, word, value, seen);
     *wait = slow;
     return status;
 }
@@ -254,12 +276,10 @@ GPSH_DEV void gpsh_dev_coll_await(struct gpsh_dev_coll *c, const uint64_t *word,
 
 // Each thread tells and hears some of the members; then all of the group know that all members are
 // there, or all give up. What they did before is visible to the group, and with `fence` what the
-// group did to them.
-GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag, bool fence = true)
+// group did to them. After a barrier of the group, none of whose threads has given up. `mapped`:
+// all members are.
+GPSH_DEV void gpsh_dev_coll_meet_agreed(struct gpsh_dev_coll *c, int flag, bool fence, bool mapped)
 {
-    c->status = gpsh_dev_group_agree(c->group, c->status);
-    if (c->status)
-        return;
     unsigned rank = c->group.rank, size = c->group.size;
     const int first = (int)(rank == (unsigned)c->me ? rank + size : rank);
     uint64_t *mine = gpsh_dev_coll_flag(*c, flag, c->me);
@@ -270,12 +290,21 @@ GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag, bool fence =
     if (there)
         gpsh_dev_store64_sys(there, c->epoch);
     for (int r = there ? first + (int)size : first; r < c->n; r += (int)size)
-        if (r != c->me)
+        if (r != c->me && mapped)
+            gpsh_dev_store64_sys(gpsh_dev_coll_there(*c, mine, r), c->epoch);
+        else if (r != c->me)
             gpsh_dev_coll_tell(*c, flag, c->epoch, r);
     for (int r = (int)rank; r < c->n; r += (int)size)
         if (r != c->me)
             gpsh_dev_coll_await(c, gpsh_dev_coll_flag(*c, flag, r), c->epoch);
     c->status = gpsh_dev_group_agree(c->group, c->status);
+}
+
+GPSH_DEV void gpsh_dev_coll_meet(struct gpsh_dev_coll *c, int flag, bool fence = true)
+{
+    c->status = gpsh_dev_group_agree(c->group, c->status);
+    if (!c->status)
+        gpsh_dev_coll_meet_agreed(c, flag, fence, false);
 }
 
 GPSH_DEV_CALL int gpsh_dev_coll_met(struct gpsh_dev_coll c, int flag, bool fence = true)
@@ -333,26 +362,27 @@ GPSH_DEV void gpsh_dev_coll_finish(struct gpsh_dev_coll *c, int status)
 // Packets say their epoch in 32 bits. A number whose low half is 0 is no operation's: its flags
 // enclose the clearing of the packets of the 2^32 operations before, so that none is taken for a
 // later one. The first block does it, the others wait for that.
-GPSH_DEV_CALL int gpsh_dev_coll_rounded(struct gpsh_dev_coll c)
+GPSH_DEV_CALL int gpsh_dev_coll_rounded(struct gpsh_dev_coll *c)
 {
     GPSH_DEV_BOUNDS();
-    uint64_t *done = (uint64_t *)(c.scratch + GPUSHMEM_COLL_ROUND_AT);
-    if (c.block == 0) {
-        gpsh_dev_coll_meet(&c, GPUSHMEM_COLL_ENTRY);
-        gpsh_dev_coll_clear(c);
-        gpsh_dev_coll_meet(&c, GPUSHMEM_COLL_EXIT);
-        if (c.group.rank == 0 && !c.status)
-            gpsh_dev_store64_release_sys(done, c.epoch);
+    uint64_t *done = (uint64_t *)(c->scratch + GPUSHMEM_COLL_ROUND_AT);
+    if (c->block == 0) {
+        gpsh_dev_coll_meet(c, GPUSHMEM_COLL_ENTRY);
+        gpsh_dev_coll_clear(*c);
+        gpsh_dev_coll_meet(c, GPUSHMEM_COLL_EXIT);
+        if (c->group.rank == 0 && !c->status)
+            gpsh_dev_store64_release_sys(done, c->epoch);
     } else {
-        gpsh_dev_coll_await(&c, done, c.epoch);
+        gpsh_dev_coll_await(c, done, c->epoch);
     }
-    gpsh_dev_coll_count(c);
-    return c.status;
+    gpsh_dev_coll_count(*c);
+    return c->status;
 }
 
 GPSH_DEV void gpsh_dev_coll_round(struct gpsh_dev_coll *c)
 {
-    c->status = gpsh_dev_coll_rounded(*c);
+    struct gpsh_dev_coll rare = *c;
+    c->status = gpsh_dev_coll_rounded(&rare);
     c->epoch++;
 }
 
@@ -406,18 +436,6 @@ GPSH_DEV bool gpsh_dev_team_is(const struct gpushmem_dev_team &team, int handle)
            (team.scratch != nullptr) & (team.epochs != nullptr);
 }
 
-GPSH_DEV void gpsh_dev_coll_take(struct gpsh_dev_coll *c, const struct gpushmem_dev_team &team)
-{
-    c->handle = team.team;
-    c->me = team.my_rank;
-    c->n = team.n;
-    c->flags = team.flags;
-    c->room = (int)(team.flags >> GPUSHMEM_DEV_TEAM_ROOM_SHIFT);
-    c->start = team.start;
-    c->stride = team.stride;
-    c->pes = team.pes;
-}
-
 // A sequence of kernels' own.
 GPSH_DEV void gpsh_dev_coll_take_channel(struct gpsh_dev_coll *c,
                                          const struct gpushmem_dev_team &team, int channel)
@@ -445,19 +463,19 @@ GPSH_DEV void gpsh_dev_coll_take_stream(struct gpsh_dev_coll *c,
 
 // By all threads of the group. 0, or GPUSHMEM_ERR_STATE: two streams, graphs, blocks or threads use
 // the sequence at once. Whoever finds the bit set has taken it away, and gives it back.
-GPSH_DEV_CALL int gpsh_dev_coll_claim(struct gpsh_dev_coll c)
+GPSH_DEV_CALL int gpsh_dev_coll_claim(const struct gpushmem_dev &dev, struct gpsh_dev_group group,
+                                      uint64_t *epoch_word)
 {
     GPSH_DEV_BOUNDS();
-    c.status = 0;
-    if (c.group.rank == 0 &&
-        gpsh_dev_add64_relaxed_gpu(c.epoch_word, GPSH_DEV_UNDER_WAY) & GPSH_DEV_UNDER_WAY) {
-        gpsh_dev_add64_relaxed_gpu(c.epoch_word, GPSH_DEV_UNDER_WAY);
-        c.status = GPUSHMEM_ERR_STATE;
-        gpsh_dev_record(&c.dev.fault[GPUSHMEM_FAULT_FIRST],
-                        &c.dev.fault_claim[GPUSHMEM_FAULT_FIRST], c.status, -1, nullptr, 0,
-                        {GPUSHMEM_FAULT_BUSY, 0, 0, 0});
+    int status = 0;
+    if (group.rank == 0 &&
+        gpsh_dev_add64_relaxed_gpu(epoch_word, GPSH_DEV_UNDER_WAY) & GPSH_DEV_UNDER_WAY) {
+        gpsh_dev_add64_relaxed_gpu(epoch_word, GPSH_DEV_UNDER_WAY);
+        status = GPUSHMEM_ERR_STATE;
+        gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
+                        status, -1, nullptr, 0, {GPUSHMEM_FAULT_BUSY, 0, 0, 0});
     }
-    return gpsh_dev_group_agree(c.group, c.status);
+    return gpsh_dev_group_agree(group, status);
 }
 
 // `goes_on`: the second kernel of one operation. After a barrier of the group. An operation that
@@ -474,7 +492,7 @@ GPSH_DEV void gpsh_dev_coll_start(struct gpsh_dev_coll *c, bool goes_on)
     if (c->flags & GPUSHMEM_DEV_TEAM_CHECKED && !goes_on) {
         c->status = gpsh_dev_group_agree(c->group, c->status);
         if (!c->status)
-            c->status = gpsh_dev_coll_claim(*c);
+            c->status = gpsh_dev_coll_claim(c->dev, c->group, c->epoch_word);
     }
     if (!(uint32_t)c->epoch) {
         c->status = gpsh_dev_group_agree(c->group, c->status);
