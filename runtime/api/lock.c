@@ -136,7 +136,9 @@ static int lock_queue_up(const char *function, struct lock *lock)
     status = node_set_bits(lock, NODE_WAITS, &before);
     if (status == 0)
         status = gpushmem_uint32_atomic_or(&lock->node, me + 1, (int)last - 1);
-    return status < 0 ? status : lock_await(function, lock, (int)last - 1);
+    // The PE in front may be lost. This one is in the queue, and others may be behind it already.
+    return status < 0 ? lock_give_up(function, lock, status)
+                      : lock_await(function, lock, (int)last - 1);
 }
 
 int gpushmem_set_lock(long *word)

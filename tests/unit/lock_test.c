@@ -26,14 +26,14 @@ int __wrap_gpsh_wait_int32_ge(const struct gpsh_wait_reason *reason, const int32
 }
 
 // As if this PE, the only one, stood behind another.
-static int set_lock_behind_another(long **lock)
+static int set_lock_behind(uint32_t pe, long **lock)
 {
     setenv("GPUSHMEM_BOOTSTRAP", "single", 1);
     setenv("GPUSHMEM_HEAP_SIZE", "1M", 1);
     cr_assert_eq(gpushmem_init(), 0, "%s", gpushmem_last_error());
     *lock = gpushmem_calloc(1, sizeof **lock);
     cr_assert_not_null(*lock);
-    ((uint32_t *)(void *)*lock)[TAIL] = 1;
+    ((uint32_t *)(void *)*lock)[TAIL] = pe + 1;
     return gpushmem_set_lock(*lock);
 }
 
@@ -41,16 +41,27 @@ Test(lock, gpushmem_set_lock__turn_comes_as_the_wait_ends__has_the_lock)
 {
     long *lock;
     turn_comes = true;
-    cr_assert_eq(set_lock_behind_another(&lock), 0, "%s", gpushmem_last_error());
+    cr_assert_eq(set_lock_behind(0, &lock), 0, "%s", gpushmem_last_error());
     cr_assert_eq(gpushmem_set_lock(lock), GPUSHMEM_ERR_STATE, "it has it already");
 }
 
 Test(lock, gpushmem_set_lock__wait_ends__keeps_its_place)
 {
     long *lock;
-    cr_assert_eq(set_lock_behind_another(&lock), GPUSHMEM_ERR_TIMEOUT);
+    cr_assert_eq(set_lock_behind(0, &lock), GPUSHMEM_ERR_TIMEOUT);
     cr_assert(strstr(gpushmem_last_error(), "keeps its place in the queue"));
     cr_assert_eq(gpushmem_clear_lock(lock), GPUSHMEM_ERR_STATE, "it does not have it");
+    turn_comes = true;
+    cr_assert_eq(gpushmem_set_lock(lock), 0, "%s", gpushmem_last_error());
+}
+
+Test(lock, gpushmem_set_lock__pe_in_front_cannot_be_told__keeps_its_place)
+{
+    long *lock;
+    cr_assert_eq(set_lock_behind(7, &lock), GPUSHMEM_ERR_PE);
+    cr_assert(strstr(gpushmem_last_error(), "keeps its place in the queue"), "%s",
+              gpushmem_last_error());
+    cr_assert_eq(gpushmem_set_lock(lock), GPUSHMEM_ERR_TIMEOUT, "%s", gpushmem_last_error());
     turn_comes = true;
     cr_assert_eq(gpushmem_set_lock(lock), 0, "%s", gpushmem_last_error());
 }
