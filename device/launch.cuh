@@ -215,8 +215,10 @@ static inline int gpsh_launch_status(cudaError_t error, const void *kernel, dim3
     char why[200];
     cudaGetLastError();
     const struct gpushmem_launch_shape shape = gpsh_launch_shape(grid, block, shared_bytes);
-    bool registers = error == cudaErrorLaunchOutOfResources &&
-                     gpsh_launch_finds_no_registers(kernel, &shape, why, sizeof why);
+    // A cooperative launch has the second, as if the grid were too large.
+    bool registers =
+        (error == cudaErrorLaunchOutOfResources || error == cudaErrorCooperativeLaunchTooLarge) &&
+        gpsh_launch_finds_no_registers(kernel, &shape, why, sizeof why);
     return gpushmem_launch_failed(GPUSHMEM_ERR_CUDA, &shape,
                                   registers ? why : cudaGetErrorString(error));
 }

@@ -133,7 +133,9 @@ int gpushmem_nvshmem_launch_failed(int error)
                                    "nvshmemx_collective_launch: CUDA error %d; all blocks of the "
                                    "grid need room on the GPU at once: "
                                    "nvshmemx_collective_launch_query_gridsize says for how many "
-                                   "there is",
+                                   "there is. If that is 0, the kernel has too many registers for "
+                                   "such a block: declare it with __launch_bounds__, or launch "
+                                   "smaller blocks",
                                    error)
                        : gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                                    "nvshmemx_collective_launch: no shared CUDA runtime in this "
