@@ -11,7 +11,7 @@
 
 // ---- The table of schedules ----
 
-enum issuer { HOST, STREAM, KERNEL };
+enum issuer { HOST, STREAM }; // kernels: gpsh_dev_coll_way of device/coll.cuh
 
 // What is asked of a team and an operation. Of the host see gpsh_coll_team_is.
 enum is {
@@ -29,7 +29,6 @@ enum is {
     LONG = 1 << 11,        // or does not, and its pieces can be counted
     SAVES = 1 << 12,       // blocks that cross once for each node save as much as a hop costs
     PACKETS = 1 << 13,     // fits packets, by the setting or the constant
-    STAGES = 1 << 15,      // fits staging memory
     COPIES = 1 << 17,      // at least as large as the setting says
     FITS_WORDS = GPSH_COLL_FITS_WORDS,
     FITS_DOUBLING = GPSH_COLL_FITS_DOUBLING,
@@ -97,17 +96,6 @@ static const struct rule {
     {STREAM, GPUSHMEM_COLL_COPY, KIND(FCOLLECT), COPIES, 0, 0},
     {STREAM, GPUSHMEM_COLL_RELAY, KIND(BROADCAST), 0, 0, 0},
     {STREAM, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
-
-    // These rows are those of gpsh_dev_coll_way (device/coll.cuh), which has them compiled in.
-    // design/collectives: rounds for what is gathered in 8 KiB, whose time is hops. Packets to 1
-    // KiB, or 3 KiB divided by the others: a lone thread polls 16 bytes for 8 of data.
-    {KERNEL, GPUSHMEM_COLL_ROUNDS, 0xffff, BEHIND_NICS | SHORT, 0, 0},
-    {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, BEHIND_NICS, 0, 0},
-    {KERNEL, GPUSHMEM_COLL_LL, 0xffff & ~KIND(COLLECT), PACKETS, 0, 0},
-    // benchmarks.md: from there to 64 KiB two members take a third of the time of the rows below.
-    {KERNEL, GPUSHMEM_COLL_DENSE, 0xffff, DENSE, 0, 0},
-    {KERNEL, GPUSHMEM_COLL_STAGED, 0xffff & ~(KIND(COLLECT) | KIND(ALLTOALLS)), STAGES, 0, 0},
-    {KERNEL, GPUSHMEM_COLL_DIRECT, 0xffff, 0, 0, 0},
 };
 
 enum {
@@ -115,9 +103,8 @@ enum {
     PIECES_COUNTED = (1 << 20) - 2, // in a flag's 20 bits
     GATHERED = 16 << 10,            // a hop of 2 us at 8 GB/s
     THREADS = 512,
-    SHARE = 16 << 10,        // of one block, in a microsecond or two
-    LARGE = 2 << 20,         // from there 64 blocks, which fill the links where both sides send
-    KERNEL_DENSE = 64 << 10, // GPSH_DENSE_KERNEL_MOST
+    SHARE = 16 << 10, // of one block, in a microsecond or two
+    LARGE = 2 << 20,  // from there 64 blocks, which fill the links where both sides send
     DENSE_THREADS = 256,
     PACKET_THREADS = 128, // more multiprocessors have fewer instructions each
 };
@@ -354,21 +341,6 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
         return (struct gpsh_coll_choice){
             way, by_nics ? 1 : blocks_direct(op, bytes, n, limits->blocks), THREADS};
     }
-}
-
-int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream)
-{
-    uint64_t bytes = op->n * op->width;
-    unsigned is = flags & GPUSHMEM_DEV_TEAM_DIRECT ? 0u : BEHIND_NICS;
-    is |= gpushmem_coll_in_rounds(op->kind, bytes, n, stream) ? SHORT : 0u;
-    bool packets = bytes <= gpushmem_coll_ll_most(n, stream) &&
-                   bytes <= gpushmem_coll_kernel_packets(op->kind, n, flags) &&
-                   !gpushmem_coll_is_wide(op->kind, op->type, op->fold);
-    bool dense = gpushmem_coll_may_be_dense(op->kind, n, flags) && bytes <= KERNEL_DENSE;
-    is |= (packets ? PACKETS : 0u) | (dense ? DENSE : 0u);
-    is |= bytes <= gpushmem_coll_stage_most(n) ? STAGES : 0u;
-    const struct facts facts = {KERNEL, op->kind, 0, bytes, bytes, is};
-    return choose(&facts);
 }
 
 const char *gpsh_coll_way_name(int way)

@@ -81,11 +81,6 @@ struct gpsh_coll_choice gpsh_coll_choose(const struct gpushmem_coll_op *op,
 uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
                            const struct gpsh_device_nodes *nodes);
 
-// ---- Of kernels, which have the rows compiled in ----
-
-// enum gpushmem_coll_way. `flags` of the team of n members (enum gpushmem_dev_team_flag).
-int gpsh_coll_choose_kernel(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream);
-
 const char *gpsh_coll_way_name(int way);
 const char *gpsh_coll_kind_name(int kind);
 
