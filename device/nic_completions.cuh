@@ -63,11 +63,6 @@ GPSH_DEV uint64_t gpsh_dev_nic_completion(const struct gpushmem_nic_queue *q, ui
     return (last >> 56 & 1) == (number >> q->cqes_log2 & 1) ? last : GPSH_NIC_NO_CQE;
 }
 
-GPSH_DEV bool gpsh_dev_nic_is_there(uint64_t last)
-{
-    return last >> 60 != GPSH_NIC_CQE_INVALID;
-}
-
 // The position of the WQE that it is of: the lower 16 bits are there, no queue is longer.
 GPSH_DEV uint64_t gpsh_dev_nic_position_of(uint64_t last, uint64_t done)
 {

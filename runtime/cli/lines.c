@@ -375,15 +375,3 @@ void gpsh_lines_forget(struct gpsh_lines *l, int pe)
         close_if_heard(l, use, gpsh_job_first_pe(node, l->n_pes, l->n_nodes),
                        gpsh_job_first_pe(node + 1, l->n_pes, l->n_nodes));
 }
-
-void gpsh_lines_close(struct gpsh_lines *l)
-{
-    for (int pe = 0; pe < l->n_pes; pe++) {
-        fds_close(l->lines[pe].fds, &l->lines[pe].n_fds);
-        for (int use = 0; use < GPSH_SHARES; use++)
-            file_close(&l->lines[pe].files[use]);
-        if (l->lines[pe].fd >= 0)
-            close(l->lines[pe].fd);
-    }
-    close(l->epoll);
-}

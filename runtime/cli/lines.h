@@ -57,6 +57,5 @@ int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends);
 void gpsh_lines_read(struct gpsh_lines *l, gpsh_line_said_fn *said, void *arg);
 // A PE has ended: nobody will ask for what it has given.
 void gpsh_lines_forget(struct gpsh_lines *l, int pe);
-void gpsh_lines_close(struct gpsh_lines *l);
 
 #endif

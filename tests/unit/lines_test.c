@@ -22,7 +22,6 @@ static void setup(void)
 
 static void teardown(void)
 {
-    gpsh_lines_close(&lines);
     for (int pe = 0; pe < N_PES; pe++)
         close(pe_ends[pe]);
 }

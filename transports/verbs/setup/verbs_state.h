@@ -64,7 +64,6 @@ enum {
     // a NIC that is gone delivers none.
     VERBS_FLUSH_MS = 1000,
     VERBS_PSNS = 1 << 24, // packet numbers; at most half of them are under way
-    VERBS_NOTES = 3,      // words of each PE, see verbs_answer.c
 };
 
 // How a NIC reaches registered memory.
