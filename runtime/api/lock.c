@@ -8,6 +8,8 @@
 // A lock is a long on every PE. Half of it is the tail of the queue, which is in use on one PE
 // alone, chosen by the lock's place so that locks spread; the other half is this PE's place in the
 // queue. Both are changed by atomics only.
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "api/argument.h"
@@ -72,8 +74,14 @@ static int node_leave(struct lock *lock)
 
 // ---- set ----
 
-// The PE stays in the queue if the wait is given up. Its turn may have come at that moment.
-static int lock_give_up(const char *function, struct lock *lock, int why)
+static bool is_lost(int pe)
+{
+    return pe >= 0 && pe < gpsh_job()->n_pes && atomic_load(&gpsh_job()->peers[pe].error) != 0;
+}
+
+// The PE stays in the queue if the wait is given up, behind `front` (-1: not known any more). Its
+// turn may have come at that moment.
+static int lock_give_up(const char *function, struct lock *lock, int front, int why)
 {
     char sentence[512];
     uint32_t before = 0;
@@ -81,10 +89,12 @@ static int lock_give_up(const char *function, struct lock *lock, int why)
     int status = node_set_bits(lock, NODE_GIVEN_UP, &before);
     if (status == 0 && !(before & NODE_WAITS))
         return node_clear_bits(lock, NODE_GIVEN_UP);
-    return gpsh_fail(why,
-                     "%s: gave up waiting for the lock at %s"
-                     "; this PE keeps its place in the queue: call it again to wait on (%s)",
-                     function, lock_name(lock, (char[64]){0}), sentence);
+    return gpsh_fail(why, "%s: gave up waiting for the lock at %s; %s (%s)", function,
+                     lock_name(lock, (char[64]){0}),
+                     is_lost(front)
+                         ? "the PE in front of this one is lost, and nobody behind it gets it"
+                         : "this PE keeps its place in the queue: call it again to wait on",
+                     sentence);
 }
 
 // A place in the queue, for what is said of a wait.
@@ -108,7 +118,7 @@ static int lock_await(const char *function, struct lock *lock, int before)
     const struct gpsh_wait_reason reason = {function, turn_about, &turn, before};
     // the word is negative as long as NODE_WAITS is set
     int status = gpsh_wait_int32_ge(&reason, (const int32_t *)&lock->node, 0);
-    return status < 0 ? lock_give_up(function, lock, status) : 0;
+    return status < 0 ? lock_give_up(function, lock, before, status) : 0;
 }
 
 // This PE has a place already.
@@ -137,7 +147,7 @@ static int lock_queue_up(const char *function, struct lock *lock)
     if (status == 0)
         status = gpushmem_uint32_atomic_or(&lock->node, me + 1, (int)last - 1);
     // The PE in front may be lost. This one is in the queue, and others may be behind it already.
-    return status < 0 ? lock_give_up(function, lock, status)
+    return status < 0 ? lock_give_up(function, lock, (int)last - 1, status)
                       : lock_await(function, lock, (int)last - 1);
 }
 
