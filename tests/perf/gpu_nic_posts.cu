@@ -160,9 +160,9 @@ __global__ void many(gpushmem_dev dev, uint64_t *words, int n)
 }
 
 // Every other thread's signal is an atomic, which needs no read behind it where rails are apart.
-__global__ void signal_apart(gpushmem_dev dev, uint64_t *word)
+__global__ void signal_apart(gpushmem_dev dev, uint64_t *word, unsigned first)
 {
-    const int op = threadIdx.x & 1 ? GPUSHMEM_SIGNAL_ADD : GPUSHMEM_SIGNAL_SET;
+    const int op = (threadIdx.x + first) & 1 ? GPUSHMEM_SIGNAL_ADD : GPUSHMEM_SIGNAL_SET;
     gpsh_dev_nic_put_signal(*dev.self, dev.nic, nullptr, nullptr, 0, word, 1, op, PE, false, false);
 }
 
@@ -287,20 +287,25 @@ static void tell(const char *where, bool near_gpu, bool near_fences, int n)
     fflush(stdout);
 }
 
-// Threads of a warp write all that they have reserved: who comes behind would wait for the rest.
-static bool fill_their_places()
+// Threads of a warp write all that they have reserved, and nothing behind it.
+static bool fill_their_places(unsigned first)
 {
     rig r = rig_make(true, true);
     const uint32_t flags = GPUSHMEM_NIC_NEAR | GPUSHMEM_NIC_APART | GPUSHMEM_NIC_ATOMICS;
+    static uint64_t wqes[128][8];
+    unsigned written = 0;
     gpushmem_nic_queue q;
     CHECK(cudaMemcpy(&r.queue->flags, &flags, sizeof flags, cudaMemcpyDefault));
-    signal_apart<<<1, 32, 0, stream>>>(r.dev, (uint64_t *)r.dev.heap);
+    signal_apart<<<1, 32, 0, stream>>>(r.dev, (uint64_t *)r.dev.heap, first);
     CHECK(cudaGetLastError());
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy(&q, r.queue, sizeof q, cudaMemcpyDefault));
-    printf("signals of 32 threads over rails apart: %llu places, %llu written\n",
-           (unsigned long long)q.head, (unsigned long long)q.ready);
-    return q.head > 32 && q.ready == q.head;
+    CHECK(cudaMemcpy(wqes, q.sq, sizeof wqes, cudaMemcpyDefault));
+    for (auto &wqe : wqes)
+        written += wqe[0] != 0;
+    printf("signals of 32 threads, rails apart: %llu places, %llu told, %u written\n",
+           (unsigned long long)q.head, (unsigned long long)q.ready, written);
+    return q.head > 32 && q.ready == q.head && written == q.head;
 }
 
 int main()
@@ -323,5 +328,6 @@ int main()
     tell("queues in GPU memory, fences of the GPU", true, true, 500);
     tell("queues in GPU memory, fences of the system", true, false, 500);
     tell("queues in host memory", false, false, 100);
-    return !fill_their_places();
+    const bool right = fill_their_places(0);
+    return !(fill_their_places(1) && right);
 }
