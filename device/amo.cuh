@@ -62,23 +62,16 @@ GPSH_DEV T gpsh_dev_amo_typed(const struct gpushmem_dev &dev, const struct gpush
 
 // ---- Signals ----
 
-// Data, if there is any, and its signal by the NIC's queue. False: none takes it.
-GPSH_DEV bool gpsh_dev_post_signal(const struct gpushmem_dev &via, void *to, const void *from,
-                                   size_t bytes, uint64_t *signal, uint64_t value, int op, int pe,
-                                   bool blocking)
-{
-    return gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
-               return gpsh_dev_nic_put_signal(*via.self, via.nic, to, from, bytes, signal, value,
-                                              op, pe, blocking, prepared);
-           }) == GPSH_NIC_TAKEN;
-}
-
-// By the NIC's queue, or through a ring.
+// Data and its signal by the NIC's queue, or through a ring.
 GPSH_DEV void gpsh_dev_put_signal_away(const struct gpushmem_dev &via, void *to, const void *from,
                                        size_t bytes, uint64_t *signal, uint64_t value, int op,
                                        int pe, bool blocking)
 {
-    if (!gpsh_dev_post_signal(via, to, from, bytes, signal, value, op, pe, blocking))
+    const auto became = gpsh_dev_nic_try(via, pe, [=, &via](bool prepared) {
+        return gpsh_dev_nic_put_signal(*via.self, via.nic, to, from, bytes, signal, value, op, pe,
+                                       blocking, prepared);
+    });
+    if (became != GPSH_NIC_TAKEN)
         gpsh_dev_ring_put_signal(*via.self, to, from, bytes, signal, value, op, pe, blocking);
 }
 

@@ -43,8 +43,10 @@ GPSH_DEV void gpsh_dev_copy_away(const struct gpsh_dev_coll &c, const struct gpu
     uint64_t *exit = gpsh_dev_coll_flag(c, GPUSHMEM_COLL_EXIT, c.me);
     const char *from = gpsh_dev_coll_source(op, rank);
     if (!gpsh_dev_coll_strided(op)) {
-        gpsh_dev_put_signal_away(dev, to, from, gpsh_dev_coll_message(op, c.me, rank), exit,
-                                 c.epoch, GPUSHMEM_SIGNAL_SET, pe, true);
+        const uint64_t bytes = gpsh_dev_coll_message(op, c.me, rank);
+        if (!gpsh_dev_coll_post(dev, to, from, bytes, exit, c.epoch, pe, true))
+            gpsh_dev_ring_put_signal(dev, to, from, bytes, exit, c.epoch, GPUSHMEM_SIGNAL_SET, pe,
+                                     true);
         return;
     }
     gpsh_dev_ring_strided(dev, GPUSHMEM_CMD_IPUT, to, from, op.dest_stride, op.source_stride, op.n,

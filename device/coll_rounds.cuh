@@ -32,8 +32,7 @@ GPSH_DEV_CALL void gpsh_dev_round_tell(const struct gpsh_dev_coll &c, int round,
     int pe = gpsh_dev_coll_pe(c, to);
     if (char *there = gpsh_dev_coll_there(c, word, to))
         gpsh_dev_store64_sys(there, c.epoch);
-    else if (gpsh_dev_post_signal(*c.dev.self, at, from, bytes, word, c.epoch, GPUSHMEM_SIGNAL_SET,
-                                  pe, false))
+    else if (gpsh_dev_coll_post(*c.dev.self, at, from, bytes, word, c.epoch, pe, false))
         return;
     else if (bytes)
         gpsh_dev_ring_put_with_word(*c.dev.self, at, from, bytes, word, c.epoch, pe);

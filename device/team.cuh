@@ -262,6 +262,23 @@ GPSH_DEV void gpsh_dev_coll_store(const struct gpsh_dev_coll &c, uint64_t *word,
         gpsh_dev_announce_by_ring(*c.dev.self, word, value, gpsh_dev_coll_pe(c, rank));
 }
 
+// A message to a member that no store reaches: data, if there is any, and the word behind it, by
+// the NIC's queue. False: it goes through a ring. So it does where another rail goes on when one is
+// lost: the proxy repeats what was under way, which a kernel cannot, and the member would wait for
+// ever.
+GPSH_DEV bool gpsh_dev_coll_post(const struct gpushmem_dev &dev, void *to, const void *from,
+                                 uint64_t bytes, uint64_t *word, uint64_t value, int pe,
+                                 bool blocking)
+{
+    return gpsh_dev_nic_try(dev, pe, [=, &dev](bool prepared) {
+               const uint32_t *flags = &gpushmem_nic_queues(dev.nic)[pe].flags;
+               return gpsh_dev_load32_relaxed_gpu(flags) & GPUSHMEM_NIC_RAILS
+                          ? gpsh_dev_nic_leave(dev, dev.nic, pe, prepared)
+                          : gpsh_dev_nic_put_signal(dev, dev.nic, to, from, bytes, word, value,
+                                                    GPUSHMEM_SIGNAL_SET, pe, blocking, prepared);
+           }) == GPSH_NIC_TAKEN;
+}
+
 GPSH_DEV void gpsh_dev_coll_tell(const struct gpsh_dev_coll &c, int flag, uint64_t value, int rank)
 {
     gpsh_dev_coll_store(c, gpsh_dev_coll_flag(c, flag, c.me), value, rank);
