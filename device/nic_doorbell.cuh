@@ -115,8 +115,9 @@ enum { GPSH_NIC_FEW = 3 };
 // The thread has its turn: rings the doorbell for all WQEs to the end of its own, and of those that
 // others have written behind them, who do not wait for that. Or it leaves that to whoever has
 // reserved what follows: if that has room, it waits for nobody but this thread. Not when a quarter
-// of the queue is full: the NIC is to be at work meanwhile. `failed`: as seen lately, as one that
-// has given up its wait rings no more. `unfenced`: the thread has waited, with no fence since.
+// of the queue is full: the NIC is to be at work meanwhile. Nor once anything has `failed`, as seen
+// lately: one that has given up its wait, for the turn or for room, rings no more. `unfenced`: the
+// thread has waited, with no fence since.
 GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
                                           const struct gpsh_dev_bell bell, uint64_t first,
                                           uint64_t written, uint64_t head, uint64_t failed,
@@ -137,7 +138,8 @@ GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
         gpsh_dev_nic_fence(bell); // their WQEs, before the record, or before the next turn
         unfenced = false;
     }
-    if (head <= end || end + GPUSHMEM_NIC_AT_ONCE > room || (first ^ end) > bell.mask / 4) {
+    if (failed || head <= end || end + GPUSHMEM_NIC_AT_ONCE > room ||
+        (first ^ end) > bell.mask / 4) {
         if (unfenced)
             gpsh_dev_nic_fence(bell); // the WQEs of those before the record
         gpsh_dev_nic_ring(bell, written);

@@ -451,6 +451,30 @@ static int give_up(shared *s, int pe)
     _exit(check_failures != 0); // the queue is of no use any more
 }
 
+// A thread gives up while it waits for room, and so never writes what it has reserved. The one
+// before it, which goes on then, rings for itself.
+static int find_no_room(shared *s, int pe)
+{
+    gpushmem_nic_queue *q = queue_to(pe);
+    gpushmem_stream_t streams[2];
+    const uint64_t at = posted_to(pe);
+    const uint32_t depth = q->depth;
+    launch_put_late(s, pe, streams);
+    __atomic_store_n(&q->depth, 1, __ATOMIC_RELEASE);
+    CHECK_OK(GPUSHMEM_LAUNCH(get_one, 1, 1, streams[1], s, pe));
+    CHECK(gpushmem_launch_wait(streams[1]) == GPUSHMEM_ERR_TIMEOUT);
+    __atomic_store_n(&q->depth, depth, __ATOMIC_RELEASE);
+    CHECK(posted_to(pe) == at + 2 && !is_written(q, at + 1) && q->failed == ~(at + 1));
+    set(&go, 1);
+    (void)gpushmem_launch_wait(streams[0]);
+    for (int i = 0; i < 20000 && __atomic_load_n(&s->word, __ATOMIC_ACQUIRE) != 77; i++)
+        usleep(100);
+    CHECK(s->word == 77);
+    fprintf(stderr, "nic: %d failures\n", check_failures);
+    fflush(stderr);
+    _exit(check_failures != 0);
+}
+
 // The NIC refuses a request before those that a thread has given up, and no thread looks for its
 // completion: the host does, and tells that as well.
 static int refuse(shared *s, int pe)
@@ -472,7 +496,7 @@ static int refuse(shared *s, int pe)
     _exit(check_failures != 0);
 }
 
-// usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up | refused]
+// usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up | no_room | refused]
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "9000";
@@ -491,6 +515,8 @@ int main(int argc, char **argv)
         return fail(s, right, argv[2]);
     if (!strcmp(mode, "gives_up"))
         return give_up(s, right);
+    if (!strcmp(mode, "no_room"))
+        return find_no_room(s, right);
     if (!strcmp(mode, "refused"))
         return refuse(s, right);
     if (!strcmp(mode, "dies")) {
