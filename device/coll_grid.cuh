@@ -150,7 +150,7 @@ GPSH_DEV_CALL int gpsh_dev_coll_grid(const struct gpushmem_dev &dev, struct gpsh
     }
     if ((status = gpsh_dev_grid_sync(dev)))
         return status;
-    return gpsh_dev_poison_status(c,
+    return gpsh_dev_poison_status(c.handle,
                                   gpsh_dev_load64_relaxed_gpu(words + GPUSHMEM_TEAM_GRID_FAILED));
 }
 
