@@ -112,23 +112,27 @@ GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(struct gpushmem_nic_queue *q, ui
 // to go over their marks takes one more of these, and to pass the turn on none.
 enum { GPSH_NIC_FEW = 3 };
 
+// How a thread came to its turn, in one register.
+enum {
+    GPSH_NIC_UNFENCED = 1, // it has waited, with no fence since
+    GPSH_NIC_GIVEN_UP = 2  // it has seen that the queue failed
+};
+
 // The thread has its turn: rings the doorbell for all WQEs to the end of its own, and of those that
 // others have written behind them, who do not wait for that. Or it leaves that to whoever has
 // reserved what follows: if that has room, it waits for nobody but this thread. Not when a quarter
-// of the queue is full: the NIC is to be at work meanwhile. Nor once anything has `failed`, as seen
-// lately: one that has given up its wait, for the turn or for room, rings no more. `unfenced`: the
-// thread has waited, with no fence since.
+// of the queue is full: the NIC is to be at work meanwhile. Nor in a queue that has failed: one
+// that has given up its wait, for the turn or for room, rings no more.
 GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
                                           const struct gpsh_dev_bell bell, uint64_t first,
-                                          uint64_t written, uint64_t head, uint64_t failed,
-                                          bool unfenced)
+                                          uint64_t written, uint64_t head, unsigned how)
 {
     GPSH_DEV_BOUNDS();
     const uint64_t own = gpushmem_nic_end(written);
     uint64_t room = 0;
     if (head > own) { // else it is alone, and looks at nothing more
         room = gpsh_dev_load64_relaxed_gpu(&q->done) + q->depth;
-        if (bell.near_gpu || failed || head - own > GPSH_NIC_FEW * (own - first))
+        if (bell.near_gpu || how & GPSH_NIC_GIVEN_UP || head - own > GPSH_NIC_FEW * (own - first))
             written = gpsh_dev_nic_walk(bell, first, {first, written}).written;
     }
     const uint64_t end = gpushmem_nic_end(written);
@@ -136,11 +140,11 @@ GPSH_DEV_CALL void gpsh_dev_nic_take_turn(struct gpushmem_nic_queue *q,
         gpsh_dev_max64_relaxed_gpu(&q->taken, end); // they go on at once
         head = gpsh_dev_load64_relaxed_gpu(&q->head);
         gpsh_dev_nic_fence(bell); // their WQEs, before the record, or before the next turn
-        unfenced = false;
+        how &= ~(unsigned)GPSH_NIC_UNFENCED;
     }
-    if (failed || head <= end || end + GPUSHMEM_NIC_AT_ONCE > room ||
+    if (how & GPSH_NIC_GIVEN_UP || head <= end || end + GPUSHMEM_NIC_AT_ONCE > room ||
         (first ^ end) > bell.mask / 4) {
-        if (unfenced)
+        if (how & GPSH_NIC_UNFENCED)
             gpsh_dev_nic_fence(bell); // the WQEs of those before the record
         gpsh_dev_nic_ring(bell, written);
     }
@@ -164,7 +168,9 @@ GPSH_DEV_CALL void gpsh_dev_nic_await_turn(struct gpushmem_nic_queue *q, uint64_
             const struct gpsh_dev_bell bell = gpsh_dev_nic_bell(q);
             if (bell.near_gpu) // before the marks: more of them are there then
                 gpsh_dev_nic_fence(bell);
-            gpsh_dev_nic_take_turn(q, bell, first, written, seen.head, failed, !bell.near_gpu);
+            gpsh_dev_nic_take_turn(q, bell, first, written, seen.head,
+                                   (bell.near_gpu ? 0 : GPSH_NIC_UNFENCED) |
+                                       (failed ? GPSH_NIC_GIVEN_UP : 0));
             return;
         }
         // whoever has the turn has taken them; or nobody writes what is before
@@ -185,7 +191,8 @@ GPSH_DEV_CALL void gpsh_dev_nic_publish_shared(struct gpushmem_nic_queue *q,
     GPSH_DEV_BOUNDS();
     if (seen.ready == first)
         return gpsh_dev_nic_take_turn(q, bell, first, written, seen.head,
-                                      gpsh_dev_load64_relaxed_gpu(&q->failed), false);
+                                      gpsh_dev_load64_relaxed_gpu(&q->failed) ? GPSH_NIC_GIVEN_UP
+                                                                              : 0);
     gpsh_dev_store64_sys(gpsh_dev_nic_mark(bell, first), written);
     gpsh_dev_nic_await_turn(q, first, written);
 }
