@@ -19,7 +19,7 @@ static int init_by(struct gpsh_bootstrap *b, const struct gpsh_settings *setting
     enum way way = (enum way)settings->bootstrap;
     bool pmix = is_set("PMIX_NAMESPACE"), pmi = is_set("PMI_FD");
     if (way == WAY_PMIX || (way == WAY_AUTO && pmix))
-        return pmix ? gpsh_bootstrap_pmix_init(b)
+        return pmix ? gpsh_bootstrap_pmix_init(b, settings)
                     : gpsh_fail(GPUSHMEM_ERR_BOOTSTRAP,
                                 "GPUSHMEM_BOOTSTRAP=pmix, but no launcher with a PMIx server "
                                 "started this process: PMIX_NAMESPACE is not set");

@@ -54,22 +54,103 @@ static void leave_pmix(void)
         PMIx_Finalize(NULL, 0);
 }
 
-static void *init_pmix(void *status)
+// What a call of libpmix that is under way will say. A thread that waits for it may give up; then
+// the answer, if it ever comes, frees it.
+struct answer {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool arrived, abandoned;
+    pmix_status_t status;
+};
+
+static struct answer *answer_create(void)
 {
-    *(pmix_status_t *)status = PMIx_Init(&client.me, NULL, 0);
+    struct answer *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    pthread_mutex_init(&a->lock, NULL);
+    gpsh_cond_init(&a->ended);
+    return a;
+}
+
+static void answer_free(struct answer *a)
+{
+    pthread_cond_destroy(&a->ended);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+static void answer_comes(pmix_status_t status, void *arg)
+{
+    struct answer *a = arg;
+    pthread_mutex_lock(&a->lock);
+    a->status = status;
+    a->arrived = true;
+    bool abandoned = a->abandoned;
+    pthread_cond_signal(&a->ended);
+    pthread_mutex_unlock(&a->lock);
+    if (abandoned)
+        answer_free(a);
+}
+
+static bool answer_came(void *arg, long ms)
+{
+    struct answer *a = arg;
+    const uint64_t until_ns = gpsh_clock_in(ms);
+    pthread_mutex_lock(&a->lock);
+    for (int late = 0; !a->arrived && !late;)
+        late = gpsh_cond_wait_until(&a->ended, &a->lock, until_ns);
+    bool arrived = a->arrived;
+    pthread_mutex_unlock(&a->lock);
+    return arrived;
+}
+
+// It must not be touched any more, unless it has arrived just now, which is what true says.
+static bool answer_abandon(struct answer *a)
+{
+    pthread_mutex_lock(&a->lock);
+    bool arrived = a->arrived;
+    a->abandoned = true;
+    pthread_mutex_unlock(&a->lock);
+    return arrived;
+}
+
+static void *init_pmix(void *answer)
+{
+    answer_comes(PMIx_Init(&client.me, NULL, 0), answer);
     return NULL;
 }
 
 // The PMIx library starts a thread, which inherits name and signal mask from the one that
 // initialises it. That one is therefore not the caller, so that the program still takes its signals
-// while a launcher is slow to answer.
-static int init_pmix_apart(pmix_status_t *status)
+// while a launcher is slow to answer. Some never do: OpenMPI's, when another PE is killed as it
+// joins. What was given up is waited for again by a further init.
+static int init_pmix_apart(const struct gpsh_bootstrap *b, pmix_status_t *status)
 {
+    static struct answer *joining;
     struct gpsh_thread thread;
-    int error = gpsh_thread_start(&thread, "gpushmem-pmix", init_pmix, status);
-    if (!error)
-        gpsh_thread_join(&thread);
-    return error;
+    if (!joining) {
+        joining = answer_create();
+        if (!joining)
+            return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for the launcher");
+        int error = gpsh_thread_start(&thread, "gpushmem-pmix", init_pmix, joining);
+        if (error) {
+            answer_free(joining);
+            joining = NULL;
+            return error;
+        }
+        pthread_detach(thread.id);
+    }
+    if (!gpsh_kvs_wait(&client.job, b, "joining the launcher's job", answer_came, joining))
+        return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
+                         "the launcher's PMIx server has not answered for %lld ms "
+                         "(GPUSHMEM_WAIT_TIMEOUT_MS): is the launcher stopped, or has another PE "
+                         "ended as it joined?",
+                         (long long)b->wait_timeout_ms);
+    *status = joining->status;
+    answer_free(joining);
+    joining = NULL;
+    return 0;
 }
 
 // libpmix needs a thread, too, and does not say that it had none.
@@ -81,7 +162,7 @@ static const char *lack_of_threads(void)
                : "";
 }
 
-static int join_pmix(void)
+static int join_pmix(const struct gpsh_bootstrap *b)
 {
     if (client.pid == getpid())
         return 0;
@@ -97,8 +178,8 @@ static int join_pmix(void)
                          "libpmix needs a home directory, and user %u has none in the user "
                          "database: set HOME, for example to /",
                          (unsigned)geteuid());
-    pmix_status_t rc;
-    int error = init_pmix_apart(&rc);
+    pmix_status_t rc = PMIX_ERROR;
+    int error = init_pmix_apart(b, &rc);
     if (error)
         return error;
     if (rc != PMIX_SUCCESS)
@@ -166,13 +247,13 @@ static int listen_for_deaths(int n_pes)
 
 static const struct gpsh_bootstrap_ops pmix_ops;
 
-int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b)
+int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b, const struct gpsh_settings *settings)
 {
-    memset(b, 0, sizeof(*b));
-    b->ops = &pmix_ops;
-    b->data = &client.job;
-    b->deaths = &client.job.deaths;
-    int error = join_pmix();
+    *b = (struct gpsh_bootstrap){.ops = &pmix_ops,
+                                 .data = &client.job,
+                                 .deaths = &client.job.deaths,
+                                 .wait_timeout_ms = settings->wait_timeout_ms};
+    int error = join_pmix(b);
     if (!error)
         error = gpsh_bootstrap_job_read(b, &client.me);
     if (!error)
@@ -218,67 +299,6 @@ static int pmix_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return status;
 }
 
-// One that is under way. A thread that waits may give up; then the answer, if it ever comes, frees
-// it.
-struct fence {
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool arrived, abandoned;
-    pmix_status_t status;
-};
-
-static struct fence *fence_create(void)
-{
-    struct fence *f = calloc(1, sizeof *f);
-    if (!f)
-        return NULL;
-    pthread_mutex_init(&f->lock, NULL);
-    gpsh_cond_init(&f->ended);
-    return f;
-}
-
-static void fence_free(struct fence *f)
-{
-    pthread_cond_destroy(&f->ended);
-    pthread_mutex_destroy(&f->lock);
-    free(f);
-}
-
-static void fence_ends(pmix_status_t status, void *arg)
-{
-    struct fence *f = arg;
-    pthread_mutex_lock(&f->lock);
-    f->status = status;
-    f->arrived = true;
-    bool abandoned = f->abandoned;
-    pthread_cond_signal(&f->ended);
-    pthread_mutex_unlock(&f->lock);
-    if (abandoned)
-        fence_free(f);
-}
-
-static bool fence_arrived(void *arg, long ms)
-{
-    struct fence *f = arg;
-    const uint64_t until_ns = gpsh_clock_in(ms);
-    pthread_mutex_lock(&f->lock);
-    for (int late = 0; !f->arrived && !late;)
-        late = gpsh_cond_wait_until(&f->ended, &f->lock, until_ns);
-    bool arrived = f->arrived;
-    pthread_mutex_unlock(&f->lock);
-    return arrived;
-}
-
-// It must not be touched any more, unless it has arrived just now, which is what true says.
-static bool fence_abandon(struct fence *f)
-{
-    pthread_mutex_lock(&f->lock);
-    bool arrived = f->arrived;
-    f->abandoned = true;
-    pthread_mutex_unlock(&f->lock);
-    return arrived;
-}
-
 static int fence_result(pmix_status_t rc, const char *what)
 {
     if (rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED)
@@ -293,19 +313,19 @@ static int fence_result(pmix_status_t rc, const char *what)
 static int pmix_meet(struct gpsh_bootstrap *b, const char *what)
 {
     gpsh_node_watch_settle(client.job.nodes);
-    struct fence *f = fence_create();
-    if (!f)
+    struct answer *a = answer_create();
+    if (!a)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for the other PEs");
     pmix_info_t collect;
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
-    pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, fence_ends, f);
+    pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, answer_comes, a);
     if (rc == PMIX_SUCCESS) {
-        bool came = gpsh_kvs_wait(&client.job, b, what, fence_arrived, f);
-        if (!came && !fence_abandon(f))
+        bool came = gpsh_kvs_wait(&client.job, b, what, answer_came, a);
+        if (!came && !answer_abandon(a))
             return gpsh_kvs_given_up(&client.job, b, what);
-        rc = f->status;
+        rc = a->status;
     }
-    fence_free(f);
+    answer_free(a);
     PMIX_INFO_DESTRUCT(&collect);
     return fence_result(rc, what);
 }

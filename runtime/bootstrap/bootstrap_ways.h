@@ -13,7 +13,7 @@
 int gpsh_bootstrap_alone_check(void);
 int gpsh_bootstrap_alone_init(struct gpsh_bootstrap *b);
 // The job that PMIX_NAMESPACE names.
-int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b);
+int gpsh_bootstrap_pmix_init(struct gpsh_bootstrap *b, const struct gpsh_settings *settings);
 // That of the launcher at the other end of PMI_FD, which speaks PMI-1: Hydra of MPICH, Intel MPI
 // and MVAPICH, and Slurm (srun --mpi=pmi2). GPUSHMEM_BOOTSTRAP_TIMEOUT_MS bounds each of its
 // answers, other than to a barrier.
