@@ -31,7 +31,6 @@ static struct {
     const struct gpsh_device_memory *memory;
     _Atomic(struct page *) pages;
     struct gpsh_thread thread;
-    bool runs;
     atomic_bool stop;
 } bells;
 
