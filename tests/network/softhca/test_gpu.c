@@ -22,6 +22,7 @@ static struct {
     int (*free)(device_pointer pointer);
     int (*clear)(device_pointer pointer, unsigned char value, size_t bytes);
     int (*copy)(device_pointer to, device_pointer from, size_t bytes);
+    int (*wait)(void *stream);
     int (*handle)(void *handle, device_pointer pointer, size_t bytes, int type,
                   unsigned long long flags);
 } cuda;
@@ -39,6 +40,7 @@ static bool cuda_load(void)
     *(void **)&cuda.free = dlsym(library, "cuMemFree_v2");
     *(void **)&cuda.clear = dlsym(library, "cuMemsetD8_v2");
     *(void **)&cuda.copy = dlsym(library, "cuMemcpy");
+    *(void **)&cuda.wait = dlsym(library, "cuStreamSynchronize");
     *(void **)&cuda.handle = dlsym(library, "cuMemGetHandleForAddressRange");
     return cuda.init && cuda.handle && !cuda.init(0);
 }
@@ -84,7 +86,8 @@ char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd)
         return NULL;
     buffer_keep(at);
     at = (at + PAGE - 1) & ~(device_pointer)(PAGE - 1); // a dma-buf begins at a page of the host
-    cuda.clear(at, 0, bytes);
+    cuda.clear(at, 0, bytes); // it, and a copy, may return before they are complete
+    cuda.wait(NULL);
     if (dmabuf_fd && cuda.handle(dmabuf_fd, at, bytes, HANDLE_DMABUF, 0))
         *dmabuf_fd = -1;
     return (char *)(uintptr_t)at;
@@ -93,6 +96,7 @@ char *gpu_allocate(bool last, size_t bytes, int *dmabuf_fd)
 void gpu_copy(void *to, const void *from, size_t bytes)
 {
     CHECK_EQ(cuda.copy((uintptr_t)to, (uintptr_t)from, bytes), 0);
+    CHECK_EQ(cuda.wait(NULL), 0);
 }
 
 static uint64_t near_value(struct pair *pair, uint64_t offset)
