@@ -58,6 +58,7 @@ draw() {
     one_in 3 && settings+=(GPUSHMEM_SOFTHCA_ATOMIC_CAP=none GPUSHMEM_AMO_AGENT=auto)
     one_in 6 && settings+=(GPUSHMEM_AMO_AGENT=cpu)
     one_in 8 && program=(softhca_atomics_mix 40)
+    one_in 4 && program=(multi_rma_random "$1" 1 3 400) && { one_in 2 || settings+=("GPUSHMEM_CONTEXTS=$((1 + RANDOM % 5))"); }
     settings+=("GPUSHMEM_TRANSPORTS=$transports")
     job=("$bin/gpushmem" run -n "$pes" --nodes "$nodes" --timeout 100 "$bin/${program[0]}" "${program[@]:1}")
 }
