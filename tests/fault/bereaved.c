@@ -136,6 +136,14 @@ static void until_known(int dead)
     CHECK_THAT(status == GPUSHMEM_ERR_PE_FAILED && names(dead), "%s", gpushmem_last_error());
 }
 
+// Who has all such words dies, maybe before this one's arrival is acknowledged.
+static void tell_ready(int me, int dead)
+{
+    int status = gpushmem_uint64_p(&shared->ready[me], 1, dead);
+    CHECK_THAT(status == 0 || (status == GPUSHMEM_ERR_PE_FAILED && names(dead)), "p: %d: %s",
+               status, gpushmem_last_error());
+}
+
 int main(int argc, char **argv)
 {
     const char *rank = getenv("PMIX_RANK") ? getenv("PMIX_RANK") : getenv("GPUSHMEM_RUN_PE"),
@@ -159,7 +167,7 @@ int main(int argc, char **argv)
     for (int pe = 0; me == dead && pe < dead; pe++) // none is still in the call before
         CHECK_OK(gpushmem_uint64_wait_until(&shared->ready[pe], GPUSHMEM_CMP_EQ, 1));
     if (me != dead)
-        CHECK_OK(gpushmem_uint64_p(&shared->ready[me], 1, dead));
+        tell_ready(me, dead);
     if (me == dead && leaving)
         die_in_finalize();
     if (me == dead)
