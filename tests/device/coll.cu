@@ -405,6 +405,21 @@ static void test_chunks(void)
     gpushmem_free(from);
 }
 
+#if defined(__CUDACC__)
+static void check_posts(void)
+{
+}
+#else
+// Messages to the next PE, to which all operations send, go by the queue of a NIC that is up; but
+// not where another rail goes on when this one is lost.
+static void check_posts(void)
+{
+    const gpushmem_nic_queue *q = dev.nic ? &gpushmem_nic_queues(dev.nic)[(me + 1) % n] : nullptr;
+    if (q && n > 1 && q->state == GPUSHMEM_NIC_UP)
+        CHECK((q->head > 0) == !(q->flags & GPUSHMEM_NIC_RAILS));
+}
+#endif
+
 int main(void)
 {
     me = check_begin();
@@ -452,6 +467,7 @@ int main(void)
     test_grids();
     test_chunks();
     test_packets_of_the_team_before();
+    check_posts();
     gpushmem_barrier_all();
     gpushmem_free(status_word);
     gpushmem_free(dest);
