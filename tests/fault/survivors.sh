@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# survivors.sh BIN_DIR SOFTHCA KIND FIRST COUNT: jobs of tests/fault/survivors.c in which one PE is killed, over KIND: p2p,
-# verbs, rails, staged, nodes, or any of these (drawn from the seed); ofi. What fails is printed as the command that repeats it.
+# survivors.sh BIN_DIR SOFTHCA KIND FIRST COUNT [PROGRAM]: jobs of tests/fault/survivors.c, or op_survivors.c, in which one PE
+# ends, over KIND: p2p, verbs, rails, staged, nodes, or any of these (drawn from the seed); ofi. What fails is printed as the
+# command that repeats it.
 set -uo pipefail
-[ $# = 5 ] || {
-    echo "usage: survivors.sh BIN_DIR SOFTHCA p2p|verbs|rails|staged|nodes|any|ofi FIRST COUNT" >&2
+[ $# = 5 ] || [ $# = 6 ] || {
+    echo "usage: survivors.sh BIN_DIR SOFTHCA p2p|verbs|rails|staged|nodes|any|ofi FIRST COUNT [survivors|op_survivors]" >&2
     exit 2
 }
-bin=$1 softhca=$2 wanted=$3 first=$4 count=$5
+bin=$1 softhca=$2 wanted=$3 first=$4 count=$5 program=${6:-survivors}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -44,7 +45,8 @@ draw() {
     # of more flows: they are closed and made again, which takes most of the time
     ((RANDOM % 2)) || [ "$kind" = p2p ] || { settings+=(GPUSHMEM_VERBS_QUEUE_PAIRS=2) && rounds=$((rounds < 40 ? rounds : 40)); }
     job=("$bin/gpushmem" run -q -n "$pes" --nodes "$nodes" --on-failure continue --timeout "${LIMIT:-60}"
-        "$bin/survivors" "$1" "$rounds")
+        "$bin/$program" "$1")
+    [ "$program" != survivors ] || job+=("$rounds")
 }
 
 # Every PE but the dead one lives on. (If that is the last to go, its NIC's file stays: nobody is there to remove it.)
