@@ -364,6 +364,8 @@ static bool plan_all(struct launcher *l, int first_input, int null)
 static int start_all(struct launcher *l)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0)
+        return refuse(l, errno, "read /dev/null, which is the input of PEs");
     int copied = l->options.terminal ? -1 : gpsh_input_open(&l->input);
     int status = EXIT_INTERNAL, planned = 0;
     if (plan_all(l, copied >= 0 ? copied : STDIN_FILENO, null)) {
