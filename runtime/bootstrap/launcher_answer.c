@@ -32,7 +32,9 @@ int gpsh_launcher_await(const struct gpsh_launcher_wait *wait, short ready)
         if (wait->waits)
             wait->waits(false);
         status = gpsh_bootstrap_check(wait->what, false);
-        if (!status && limit_ns && gpsh_clock_ns() - wait->began_ns > limit_ns)
+        // The answer may have come while this process had no processor.
+        if (!status && limit_ns && gpsh_clock_ns() - wait->began_ns > limit_ns &&
+            poll(&line, 1, 0) <= 0)
             status = fail_late(wait);
     }
     if (waited && wait->waits)
