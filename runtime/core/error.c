@@ -19,8 +19,8 @@ int gpsh_fail(int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(last.sentence, sizeof last.sentence, format, args);
     va_end(args);
-    gpsh_printable(last.sentence,
-                   sizeof last.sentence); // it may repeat a setting, or what a peer sent
+    // It may repeat a setting, or what a peer sent.
+    gpsh_printable(last.sentence, sizeof last.sentence);
     last.code = code;
     last.said = false;
     GPSH_LOG(DEBUG, "error", "%s", last.sentence);

@@ -277,8 +277,8 @@ struct gpsh_flow {
     // of operations under way at once.
     uint64_t bytes, retries, peak;
     uint64_t reconnects; // kept by the transport, from any one thread: see gpushmem/counters.h
-    uint64_t
-        safe;  // of the channel's thread: with the error, so many were complete and are not lost
+    // Of the channel's thread: with the error, so many were complete and are not lost.
+    uint64_t safe;
     int error; // 0, or why everything towards this PE fails from now on (also set by progress)
     // Link of the channel's list of flows (comm/pending.h); transports zero it and leave it alone.
     int32_t listed;
