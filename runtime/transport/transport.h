@@ -284,6 +284,16 @@ struct gpsh_flow {
     int32_t listed;
 };
 
+// Of the channel's thread: everything towards this PE fails with `error` from now on. What is not
+// counted as complete yet is lost. The first error stays.
+static inline void gpsh_flow_fail(struct gpsh_flow *flow, int error)
+{
+    if (flow->error)
+        return;
+    flow->safe = flow->completed;
+    flow->error = error;
+}
+
 struct gpsh_settings;
 struct gpsh_transport;
 

@@ -427,8 +427,7 @@ void gpsh_ofi_flow_fail(struct ofi_flow *flow, int code)
     flow->open = NULL;
     pthread_mutex_unlock(&ofi->wire.lock);
     flow->dead_ns = gpsh_clock_ns();
-    flow->pub->safe = flow->pub->completed;
-    flow->pub->error = code;
+    gpsh_flow_fail(flow->pub, code);
     if (code != GPUSHMEM_ERR_PE_FAILED)
         flow->channel->base.failed = true;
 }

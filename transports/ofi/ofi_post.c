@@ -175,7 +175,7 @@ static void note_losses(struct ofi_channel *channel)
         if (lost && flow)
             gpsh_ofi_flow_fail(flow, lost);
         else if (lost)
-            channel->base.flows[pe].error = lost;
+            gpsh_flow_fail(&channel->base.flows[pe], lost);
     }
 }
 

@@ -62,7 +62,7 @@ void gpsh_p2p_gpu_close(struct gpsh_channel *channel)
 
 static int fail(struct gpu_channel *self, int32_t pe, int status)
 {
-    self->channel.flows[pe].error = status;
+    gpsh_flow_fail(&self->channel.flows[pe], status);
     self->channel.failed = true;
     return status;
 }
@@ -73,11 +73,11 @@ static void complete(struct gpu_channel *self, int status)
     struct entry *entry = &self->entries[slot];
     if (entry->result && !status)
         memcpy(entry->result, &self->queue->results[slot], entry->width);
+    if (status)
+        fail(self, entry->pe, status); // before it counts as complete
     self->completed++;
     self->channel.pending--;
     gpsh_count_add(&self->channel.flows[entry->pe].completed, 1);
-    if (status)
-        fail(self, entry->pe, status);
     if (entry->completion)
         entry->completion->done(entry->completion, status);
 }

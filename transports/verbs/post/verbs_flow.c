@@ -81,8 +81,7 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
     if (flow->pub->error)
         return;
     verbs_enter(flow); // for good
-    flow->pub->safe = flow->pub->completed;
-    flow->pub->error = gpsh_fail(code, "%s", why);
+    gpsh_flow_fail(flow->pub, gpsh_fail(code, "%s", why));
     if (!verbs_is_lost(channel->verbs, flow->pe)) // else it has been told
         GPSH_LOG(WARN, "verbs", "%s", why);
     for (int i = 0; i < flow->n_rails; i++) {

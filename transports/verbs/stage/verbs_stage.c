@@ -91,8 +91,7 @@ static void pipes_progress(struct verbs_channel *channel)
 // neither NIC nor GPU works on them any more.
 static void pipe_fail(struct verbs_stage_pipe *pipe, int code)
 {
-    pipe->pub->safe = pipe->pub->completed;
-    pipe->pub->error = code;
+    gpsh_flow_fail(pipe->pub, code);
     pipe->cut = pipe->pub->posted;
     pipe->draining = true;
     activate(pipe);
