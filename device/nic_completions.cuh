@@ -33,19 +33,17 @@ GPSH_DEV void gpsh_dev_nic_give_up(struct gpushmem_nic_queue *q, uint64_t positi
     gpsh_dev_max64_relaxed_gpu(&q->failed, ~position);
 }
 
-// The first error completion: the host is told by one word. Others that follow are of what was
-// flushed.
+// The first error completion: one word tells the host that there is one. Others that follow are of
+// what was flushed.
 GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t position,
-                                      uint32_t syndromes, uint32_t opcode)
+                                      uint32_t syndrome)
 {
-    const uint32_t syndrome = syndromes >> 8;
     bool dead = (syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY) &&
                 !(q->flags & GPUSHMEM_NIC_RAILS);
     if (gpsh_dev_nic_has_failed(q, position + 1)) // the host has found it
         return;
     gpsh_dev_nic_give_up(q, position, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT);
-    gpsh_dev_store64_release_sys(q->failure,
-                                 gpushmem_nic_failure(q->pe, opcode, syndrome, syndromes & 0xff));
+    gpsh_dev_store64_release_sys(q->failure, 1);
 }
 
 // ---- Completions ----
@@ -105,7 +103,7 @@ GPSH_DEV_CALL void gpsh_dev_nic_fail_at(struct gpushmem_nic_queue *q,
     const uint64_t position = gpsh_dev_nic_position_of(at.last, at.done),
                    why = gpsh_dev_load64_value_sys(gpsh_dev_nic_cqe(q, at.next) + 48);
     gpsh_dev_max64_relaxed_gpu(&q->done, position);
-    gpsh_dev_nic_take_error(q, position, (uint32_t)(why >> 48), (uint32_t)at.last & 0xff);
+    gpsh_dev_nic_take_error(q, position, (uint32_t)(why >> 56));
 }
 
 // Consumes the completions that are there. Several threads may be at it: what they have found

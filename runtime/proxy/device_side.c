@@ -590,9 +590,10 @@ int gpushmem_device_error(void)
 // Of kernels that no host call has waited for. The thread's last failure stays what it was.
 static void say_what_is_left(void)
 {
+    enum { MOST = 16 };
     struct gpsh_error last;
     gpsh_error_keep(&last);
-    if (take_error())
+    for (int i = 0; i < MOST && take_error(); i++)
         gpsh_error_put_back(&last);
 }
 

@@ -17,7 +17,7 @@ struct gpsh_handle_host {
     struct gpushmem_device_fault faults[GPUSHMEM_FAULTS];
     struct gpushmem_reply replies[1 << GPSH_REPLIES_LOG2];
     uint64_t scrap[8];       // for answers to kernels' atomics that nobody wants
-    uint64_t nic_failure[8]; // [0]: an error completion that a kernel has found (nic_queue.h)
+    uint64_t nic_failure[8]; // [0]: not 0: a kernel has found an error completion
 };
 struct gpsh_handle_device {
     uint64_t sync_sequence;

@@ -33,7 +33,8 @@ struct known {
     uint64_t *marks; // device memory
     bool told;
     bool waits; // for the thread that maps it
-    bool over;  // it has failed, which was told
+    bool over;  // it has failed, which kernels know
+    bool heard; // it has failed, which the program was told
     // completions below this, modulo 2^24, were looked at for failures
     uint32_t looked;
 };
@@ -503,26 +504,24 @@ struct gpushmem_nic *gpsh_kernel_queues_table(int context)
 
 // ---- Failures ----
 
-static int say_failure(int pe, uint32_t syndrome, uint32_t vendor)
+static bool is_lost(int pe)
+{
+    return atomic_load_explicit(&gpsh_job()->peers[pe].error, memory_order_acquire);
+}
+
+static int say_failure(uint32_t number, const struct gpsh_failed_request *request)
 {
     char why[320] = "";
+    int pe = pe_of(number);
     const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     struct gpsh_transport *transport = gpsh_net()->transports[peer->data];
-    if (!atomic_load_explicit(&peer->error, memory_order_acquire) && transport->ops->kernel_failed)
-        transport->ops->kernel_failed(transport, pe, syndrome, vendor, why, sizeof why);
-    bool known = atomic_load_explicit(&peer->error, memory_order_acquire);
+    if (!is_lost(pe) && transport->ops->kernel_failed)
+        transport->ops->kernel_failed(transport, pe, lane.known[number].queue.rail,
+                                      request->syndrome, request->vendor, why, sizeof why);
+    bool known = is_lost(pe);
     return gpsh_fail(known ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT,
                      "a kernel's operation towards PE %d failed: %.250s", pe,
                      known ? peer->reason : why);
-}
-
-int gpsh_kernel_queues_take_error(void)
-{
-    struct gpsh_handle_host *host = lane.host;
-    if (!lane.tables || !__atomic_load_n(host->nic_failure, __ATOMIC_RELAXED))
-        return 0;
-    uint64_t failure = __atomic_exchange_n(host->nic_failure, 0, __ATOMIC_ACQUIRE);
-    return failure ? say_failure((int)(failure >> 32), failure & 0xff, failure >> 8 & 0xff) : 0;
 }
 
 // ---- Quiet ----
@@ -549,7 +548,7 @@ static bool has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
 static int fail_queue(uint32_t number, const struct gpsh_failed_request *request)
 {
     struct gpushmem_nic_queue *to = queue_at(number);
-    int status = say_failure(pe_of(number), request->syndrome, request->vendor);
+    int status = say_failure(number, request);
     uint64_t failed = ~request->position;
     write_word((uint32_t *)&to->error, (uint32_t)status);
     write_word(&to->state, GPUSHMEM_NIC_OUT);
@@ -578,8 +577,10 @@ static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t en
 {
     struct gpsh_failed_request failed;
     int reached = reach(number, q, end, &failed);
-    if (reached < 0 && !is_told(q, &failed))
+    if (reached < 0 && !is_told(q, &failed)) {
+        lane.known[number].heard = true;
         return fail_queue(number, &failed);
+    }
     return reached < 0 || has_failed(q, end) ? 1 : reached;
 }
 
@@ -610,8 +611,7 @@ static void find_failure(uint32_t number, const struct gpushmem_nic_queue *q)
     if (is_told(q, &failed))
         return;
     fail_queue(number, &failed);
-    uint64_t failure = gpushmem_nic_failure(pe_of(number), 0, failed.syndrome, failed.vendor);
-    __atomic_store_n(lane.host->nic_failure, failure, __ATOMIC_RELEASE);
+    __atomic_store_n(lane.host->nic_failure, 1, __ATOMIC_RELEASE);
 }
 
 static void look_for_failures(void)
@@ -624,6 +624,47 @@ static void look_for_failures(void)
         if (!known->over && shows_error(number) && !read_queue(number, lane.copy))
             find_failure(number, lane.copy);
     }
+}
+
+// Of a lost PE it is enough to hear once.
+static bool is_heard(uint32_t number)
+{
+    const uint32_t n_pes = (uint32_t)gpsh_job()->n_pes;
+    const bool lost = is_lost(pe_of(number));
+    bool any = false;
+    for (size_t i = number % n_pes; lost && i < n_queues(); i += n_pes)
+        any |= lane.known[i].heard;
+    return any || lane.known[number].heard;
+}
+
+// The first queue with a failure that the program has not heard of. The caller holds the lock.
+static bool take_failure(uint32_t *number, struct gpsh_failed_request *failed)
+{
+    for (uint32_t i = 0; i < lane.n_used; i++) {
+        *number = lane.used[i];
+        if (!is_heard(*number) && !read_queue(*number, lane.copy) &&
+            reach(*number, lane.copy, UINT64_MAX, failed) < 0) {
+            lane.known[*number].heard = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Kernels say that some queue has failed, not which: more than one may have.
+int gpsh_kernel_queues_take_error(void)
+{
+    struct gpsh_handle_host *host = lane.host;
+    struct gpsh_failed_request failed;
+    uint32_t number;
+    if (!lane.tables || !__atomic_exchange_n(host->nic_failure, 0, __ATOMIC_ACQUIRE))
+        return 0;
+    pthread_mutex_lock(&lane.lock);
+    bool found = take_failure(&number, &failed);
+    if (found) // another one is the next call's
+        __atomic_store_n(host->nic_failure, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lane.lock);
+    return found ? say_failure(number, &failed) : 0;
 }
 
 // Where queues stood when a wait began.

@@ -24,8 +24,9 @@ void gpsh_kernel_queues_ask(int context, int pe);
 // any) is complete: 0, or a negative status with a sentence.
 int gpsh_kernel_queues_quiet(int context);
 
-// Takes the first error completion that a kernel has found and nobody has heard of: its status,
-// with a sentence as the thread's last error; 0: none. Those who hear of lost PEs are told.
+// Takes the first error completion that a kernel has found and nobody has heard of, of one queue:
+// its status, with a sentence as the thread's last error; 0: none. Others are left to the next
+// call, but of a lost PE one is enough. Those who hear of lost PEs are told.
 int gpsh_kernel_queues_take_error(void);
 
 #endif

@@ -111,6 +111,7 @@ struct gpsh_kernel_queue {
     uint64_t remote_base; // address of the heap there
     uint64_t heap_bytes;  // that the keys are for
     uint32_t most;        // bytes of one request
+    int rail;             // the transport's, for kernel_failed
     bool atomics;         // the NIC there executes everybody's atomics of 8 bytes
     bool apart;           // writes are read back (GPUSHMEM_NIC_APART)
     bool rails;           // others go on when this rail does not answer
@@ -424,9 +425,10 @@ struct gpsh_transport_ops {
     // connected. NULL: kernels cannot post to what this transport drives.
     void (*kernel_queue)(struct gpsh_transport *self, int index, int pe, const void *answers,
                          size_t bytes);
-    // What an error completion of such a queue means, as a sentence; and tells env.peer_failed.
-    void (*kernel_failed)(struct gpsh_transport *self, int pe, uint32_t syndrome, uint32_t vendor,
-                          char *why, size_t bytes);
+    // What an error completion of such a queue, of that rail, means, as a sentence; and tells
+    // env.peer_failed.
+    void (*kernel_failed)(struct gpsh_transport *self, int pe, int rail, uint32_t syndrome,
+                          uint32_t vendor, char *why, size_t bytes);
 
     // Registers local memory outside the heap, so that it is moved without a copy. NULL where it
     // makes no difference.

@@ -222,6 +222,19 @@ __global__ void get_one(shared *s, int pe)
     s->from[0] = gpushmem_dev_uint64_g(&s->word, pe);
 }
 
+__global__ void put_to_two(shared *s)
+{
+    for (int pe = 1; pe < 3; pe++) {
+        gpushmem_dev_uint64_p(&s->word, 7, pe);
+        gpushmem_dev_pe_quiet(pe);
+    }
+}
+
+static bool has_failed(int pe)
+{
+    return __atomic_load_n(&queue_to(pe)->failed, __ATOMIC_ACQUIRE);
+}
+
 static bool flood_fails(shared *s, int pe)
 {
     CHECK_OK(GPUSHMEM_LAUNCH(flood, BLOCKS, THREADS, NULL, s, 3000, pe));
@@ -449,7 +462,7 @@ static int give_up(shared *s, int pe)
         usleep(100);
     CHECK(*landing == 77 && s->from[0] == 0);
     CHECK(dev.reply_owners[0] == GPUSHMEM_REPLY_BUSY);
-    gpsh_dev_nic_take_error(q, at, GPSH_NIC_RETRIES_OVER << 8, GPSH_NIC_WRITE);
+    gpsh_dev_nic_take_error(q, at, GPSH_NIC_RETRIES_OVER);
     CHECK(gpsh_dev_nic_has_failed(q, at + 1) && !gpsh_dev_nic_has_failed(q, at));
     CHECK(q->error == GPUSHMEM_ERR_PE_FAILED && *q->failure);
     fprintf(stderr, "nic: %d failures\n", check_failures);
@@ -502,7 +515,59 @@ static int refuse(shared *s, int pe)
     _exit(check_failures != 0);
 }
 
-// usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up | no_room | refused]
+static void expect_refused_by(const char *wanted)
+{
+    CHECK(gpushmem_device_error() == GPUSHMEM_ERR_TRANSPORT);
+    CHECK(strstr(gpushmem_last_error(), wanted));
+    fprintf(stderr, "nic: told: %s\n", gpushmem_last_error());
+}
+
+// Requests of one kernel towards two PEs fail: the host tells of each, once.
+static int fail_towards_two(shared *s, int me)
+{
+    for (int pe = 1; me == 0 && pe < 3; pe++) {
+        RUN(meet, 1, 1, s, &queue_to(pe)->state, pe);
+        queue_to(pe)->rkey = ~queue_to(pe)->rkey;
+    }
+    CHECK_OK(gpushmem_barrier_all());
+    if (me == 0) {
+        CHECK_OK(GPUSHMEM_LAUNCH(put_to_two, 1, 1, NULL, s));
+        for (int i = 0; i < 50000 && !(has_failed(1) && has_failed(2)); i++)
+            usleep(100);
+        bool first = false;
+        CHECK(gpushmem_launch_wait(NULL) == GPUSHMEM_ERR_TRANSPORT);
+        first = strstr(gpushmem_last_error(), "towards PE 1 failed: ") != NULL;
+        CHECK(first || strstr(gpushmem_last_error(), "towards PE 2 failed: "));
+        expect_refused_by(first ? "towards PE 2 failed: " : "towards PE 1 failed: ");
+        CHECK_OK(gpushmem_device_error());
+    }
+    CHECK_OK(gpushmem_barrier_all());
+    fprintf(stderr, "nic: PE %d: %d failures\n", me, check_failures);
+    fflush(stderr);
+    return check_end("nic");
+}
+
+// The sentence names the rail of the context's queue, which is not the first one.
+static int fail_by_rail(shared *s, int pe)
+{
+    gpushmem_ctx_t ctx;
+    gpushmem_dev_ctx on_device;
+    CHECK_OK(gpushmem_ctx_create(0, &ctx));
+    CHECK_OK(gpushmem_ctx_device(ctx, &on_device));
+    gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.contexts[on_device.number - 1].dev.nic)[pe];
+    RUN(meet_by_context, 1, 1, s, &q->state, on_device, pe);
+    q->rkey = ~q->rkey;
+    CHECK_OK(GPUSHMEM_LAUNCH(put_by_context, 1, 1, NULL, s, on_device, 1, pe));
+    for (int i = 0; i < 50000 && !__atomic_load_n(&q->failed, __ATOMIC_ACQUIRE); i++)
+        usleep(100);
+    (void)gpushmem_launch_wait(NULL);
+    CHECK(strstr(gpushmem_last_error(), " over softhca1:1: the address is outside its heap"));
+    fprintf(stderr, "nic: %d failures, told: %s\n", check_failures, gpushmem_last_error());
+    fflush(stderr);
+    _exit(check_failures != 0);
+}
+
+// usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up | no_room | refused | two | rail]
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "9000";
@@ -514,6 +579,10 @@ int main(int argc, char **argv)
     CHECK(dev.nic);
     if (!dev.nic)
         return check_end("nic");
+    if (!strcmp(mode, "two"))
+        return fail_towards_two(s, me);
+    if (!strcmp(mode, "rail"))
+        return fail_by_rail(s, right);
     RUN(meet, 1, 1, s, &queue_to(right)->state, right);
     CHECK(queue_to(right)->state == GPUSHMEM_NIC_UP);
     CHECK_OK(gpushmem_barrier_all());

@@ -53,7 +53,7 @@ struct gpushmem_nic_queue {
     // the part of the first CQE that has a meaning; the next one is cqe_bytes further
     const char *cq;
     uint64_t *scrap;     // where words land that nobody wants
-    uint64_t *failure;   // host memory: the first error completion of any queue, or 0
+    uint64_t *failure;   // host memory: not 0 when a queue may have failed since it was 0
     uint64_t remote;     // address of an object there, less its address here
     uint64_t heap_bytes; // of the heap, here and there, that the keys are for
     uint32_t qpn, lkey, rkey;
@@ -129,14 +129,6 @@ GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_polled_done(uint64_t polled, uint64_t
 {
     const uint32_t apart = ((uint32_t)(polled >> 32) - (uint32_t)close) & 0x7fffffff;
     return apart < 0x40000000 ? close + apart : close - (0x80000000u - apart);
-}
-
-// An error completion towards a PE, as one word that is not 0.
-GPUSHMEM_HOST_DEVICE uint64_t gpushmem_nic_failure(int32_t pe, uint32_t opcode, uint32_t syndrome,
-                                                   uint32_t vendor)
-{
-    return (uint64_t)(uint32_t)pe << 32 | 1u << 24 | (opcode & 0xff) << 16 | (vendor & 0xff) << 8 |
-           (syndrome & 0xff);
 }
 
 // All queues of one context: then come the queues, [n_pes], and `used`, [n_pes]. Device memory.

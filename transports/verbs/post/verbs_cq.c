@@ -125,12 +125,12 @@ static enum ibv_wc_status status_of(uint32_t syndrome)
     }
 }
 
-void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, uint32_t syndrome,
+void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, int rail, uint32_t syndrome,
                               uint32_t vendor, char *why, size_t bytes)
 {
     const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     enum ibv_wc_status status = status_of(syndrome);
-    explain(&verbs->rails[0], pe, status, vendor, why, bytes);
+    explain(&verbs->rails[rail], pe, status, vendor, why, bytes);
     if (is_dead(status) && verbs->n_rails > 1) // by another rail it may answer
         return;
     if (verbs->env.peer_failed)

@@ -146,7 +146,7 @@ void gpsh_verbs_kicks(struct verbs_channel *channel);
 
 // verbs_cq.c
 int gpsh_verbs_progress(struct gpsh_channel *base);
-void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, uint32_t syndrome,
+void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, int rail, uint32_t syndrome,
                               uint32_t vendor, char *why, size_t bytes);
 
 // verbs_post.c

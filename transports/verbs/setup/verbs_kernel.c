@@ -74,6 +74,7 @@ static const char *fill(const struct verbs_flow *flow, struct gpsh_kernel_queue 
         .remote_base = blob->bases[GPSH_HEAP],
         .heap_bytes = verbs->env.regions[GPSH_HEAP].bytes,
         .most = message && message < MESSAGE_MOST ? (uint32_t)message : MESSAGE_MOST,
+        .rail = lane->rail,
         .apart = lane->apart,
         .rails = verbs->n_rails > 1 && blob->n_rails > 1,
         .atomics = first && !flow->no_atomics && !verbs->stage.atomics &&
