@@ -108,23 +108,24 @@ GPSH_DEV_CALL void gpsh_dev_nic_fail_at(struct gpushmem_nic_queue *q,
 
 // Consumes the completions that are there. Several threads may be at it: what they have found
 // counts if nobody has consumed anything since they read `polled`. The record must not go back, so
-// while one thread writes it, the others consume nothing.
-GPSH_DEV void gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t polled, uint64_t done,
+// while one thread writes it, the others consume nothing. Returns whether all below `end` are
+// complete, by what this thread has consumed: else it is for `done` to say.
+GPSH_DEV bool gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t polled, uint64_t done,
                                    uint64_t end)
 {
     if (polled & GPUSHMEM_NIC_POLLING)
-        return;
+        return false;
     const struct gpsh_dev_nic_reach at =
         gpsh_dev_nic_look(q, gpushmem_nic_polled_done(polled, done), (uint32_t)polled, end);
     const bool fails = at.last >> 60 == GPSH_NIC_CQE_ERROR,
                records = (at.next ^ (uint32_t)polled) >> q->record_log2;
     if (at.next == (uint32_t)polled && !fails)
-        return;
+        return false;
     gpsh_dev_fence_acquire_sys(); // the completions, before who hears of them
     const uint64_t now = gpushmem_nic_polled(at.done, at.next);
     if (gpsh_dev_cas64_relaxed_gpu(&q->polled, polled,
                                    fails || records ? now | GPUSHMEM_NIC_POLLING : now) != polled)
-        return;
+        return false;
     if (records) {
         gpsh_dev_store32_sys(q->cq_record, gpsh_dev_big32(at.next & 0xffffff));
         // before who finds room by `done`, and that of the next thread that writes it
@@ -132,9 +133,10 @@ GPSH_DEV void gpsh_dev_nic_consume(struct gpushmem_nic_queue *q, uint64_t polled
     }
     gpsh_dev_max64_relaxed_gpu(&q->done, at.done);
     if (fails)
-        return gpsh_dev_nic_fail_at(q, at);
-    if (records)
+        gpsh_dev_nic_fail_at(q, at);
+    else if (records)
         gpsh_dev_store64_relaxed_gpu(&q->polled, now);
+    return at.done >= end;
 }
 
 // ---- Waiting ----
@@ -173,7 +175,8 @@ GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
                                          struct gpsh_dev_nic_wait *wait)
 {
     GPSH_DEV_BOUNDS();
-    // side by side
+    // side by side; the first brings the line that says where completions are
+    const uint32_t flags = q->flags;
     const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
                    looked = gpsh_dev_load64_relaxed_gpu(&q->looked),
                    failed = gpsh_dev_load64_relaxed_gpu(&q->failed),
@@ -182,8 +185,9 @@ GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
         return 0;
     if (~failed < wait->least + wait->behind)
         return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
-    if (q->flags & GPUSHMEM_NIC_NEAR || gpsh_dev_nic_looks(q, looked, &wait->mine))
-        gpsh_dev_nic_consume(q, polled, done, wait->least + wait->behind);
+    if ((flags & GPUSHMEM_NIC_NEAR || gpsh_dev_nic_looks(q, looked, &wait->mine)) &&
+        gpsh_dev_nic_consume(q, polled, done, wait->least + wait->behind))
+        return 0;
     const int status = gpsh_dev_lean_spin(*gpushmem_nic_dev(q), &wait->lean);
     return status ? status : GPSH_NIC_WAITS_ON;
 }

@@ -10,15 +10,15 @@
 // ---- Quiet ----
 
 // Everything that kernels posted to any queue before is complete.
-GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_dev &dev)
+GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_nic *nic, int n_pes)
 {
     GPSH_DEV_BOUNDS();
-    const uint32_t *used = gpushmem_nic_used(dev.nic, dev.n_pes),
-                   n = gpsh_dev_load32_relaxed_gpu(&dev.nic->n_used);
+    const uint32_t *used = gpushmem_nic_used(nic, n_pes),
+                   n = gpsh_dev_load32_relaxed_gpu(&nic->n_used);
     uint32_t pe = gpsh_dev_load32_relaxed_gpu(used); // beside the number, as there is mostly one
     int first = 0;
     for (uint32_t i = 0; i < n;) {
-        struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
+        struct gpushmem_nic_queue *q = &gpushmem_nic_queues(nic)[pe];
         int status = gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
         first = first ? first : status;
         if (++i < n)

@@ -292,7 +292,7 @@ GPSH_DEV void gpsh_dev_fence_block(const struct gpushmem_dev &dev)
 GPSH_DEV int gpsh_dev_quiet_away(const struct gpushmem_dev &via)
 {
     const int status = gpsh_dev_rings_quiet(via),
-              posted = gpsh_dev_posts(via) ? gpsh_dev_nic_quiet(*via.self) : 0;
+              posted = gpsh_dev_posts(via) ? gpsh_dev_nic_quiet(via.nic, via.n_pes) : 0;
     return status ? status : posted;
 }
 

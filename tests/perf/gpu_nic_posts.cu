@@ -144,7 +144,7 @@ __global__ void one(gpushmem_dev dev, uint64_t *word, int n, bool quiet, long lo
     for (int i = 0; i < n; i++) {
         gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE, false);
         if (quiet)
-            gpsh_dev_nic_quiet(*dev.self);
+            gpsh_dev_nic_quiet(dev.nic, dev.n_pes);
     }
     *cycles = (clock64() - begin) / n;
 }
@@ -156,7 +156,7 @@ __global__ void many(gpushmem_dev dev, uint64_t *words, int n)
     for (int i = 0; i < n; i++)
         gpsh_dev_nic_put_value(*dev.self, dev.nic, word, (uint64_t)i, 8, PE, false);
     if (threadIdx.x == 0)
-        gpsh_dev_nic_quiet(*dev.self);
+        gpsh_dev_nic_quiet(dev.nic, dev.n_pes);
 }
 
 // Every other thread's signal is an atomic, which needs no read behind it where rails are apart.
@@ -218,6 +218,18 @@ static void tell_floor(uint64_t *near_words, uint64_t *far_words, long long *cyc
     printf("  %-70s %6lld cycles\n", floor_names[KIND], *cycles);
 }
 
+// A record written and its completion seen, and nothing else: what the NIC of this program takes.
+__global__ void answered(uint32_t *record, const uint64_t *cqes, int n, long long *cycles)
+{
+    const long long begin = clock64();
+    for (int i = 0; i < n; i++) {
+        gpsh_dev_store32_sys(record, gpsh_dev_big32((uint32_t)(i + 1) & 0xffff));
+        while (gpsh_dev_load64_value_sys(cqes + (uint64_t)i * 8 + 7) >> 60)
+            ;
+    }
+    *cycles = (clock64() - begin) / n;
+}
+
 // ---- Running ----
 
 static cudaStream_t nic_stream, stream;
@@ -253,6 +265,7 @@ static void warm_up()
 {
     rig r = rig_make(true, true);
     run(r, 0, one, 1, 1, r.dev, (uint64_t *)r.dev.heap, 0, true, cycles);
+    run(r, 0, answered, 1, 1, r.record, (const uint64_t *)r.cqes, 0, cycles);
     run(r, 0, many, 64, 256, r.dev, (uint64_t *)r.dev.heap, 0);
     run(r, 0, many, 1, 1024, r.dev, (uint64_t *)r.dev.heap, 0);
 }
@@ -262,6 +275,13 @@ static long long one_cycles(bool near_gpu, bool near_fences, bool quiet)
 {
     rig r = rig_make(near_gpu, near_fences);
     run(r, ONE, one, 1, 1, r.dev, (uint64_t *)r.dev.heap, ONE, quiet, cycles);
+    return *cycles;
+}
+
+static long long answer_cycles(bool near_gpu)
+{
+    rig r = rig_make(near_gpu, near_gpu);
+    run(r, ONE, answered, 1, 1, r.record, (const uint64_t *)r.cqes, ONE, cycles);
     return *cycles;
 }
 
@@ -278,6 +298,7 @@ static void tell(const char *where, bool near_gpu, bool near_fences, int n)
     printf("%s\n  post of 8 B by a thread %30lld cycles\n", where,
            one_cycles(near_gpu, near_fences, false));
     printf("  post and quiet          %30lld cycles\n", one_cycles(near_gpu, near_fences, true));
+    printf("  a record, and its completion seen %20lld cycles\n", answer_cycles(near_gpu));
     const struct {
         int blocks, threads;
     } shapes[] = {{1, 32}, {1, 128}, {1, 1024}, {32, 32}};
