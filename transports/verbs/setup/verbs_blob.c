@@ -3,7 +3,9 @@
 #include "transports/verbs/setup/verbs_blob.h"
 
 #include <arpa/inet.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -64,12 +66,19 @@ void gpsh_verbs_blob_write(const struct gpsh_verbs_blob *blob, void *to)
     }
 }
 
-static int bad(const char *field, uint64_t value, const char *allowed)
+static int bad(const char *field, uint64_t value, const char *allowed, ...)
+    __attribute__((format(printf, 3, 4)));
+static int bad(const char *field, uint64_t value, const char *allowed, ...)
 {
+    char text[96];
+    va_list values;
+    va_start(values, allowed);
+    vsnprintf(text, sizeof text, allowed, values);
+    va_end(values);
     return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                      "a peer's verbs data has %s %llu (allowed: %s); do all PEs run the same "
                      "version of gpushmem with the same settings?",
-                     field, (unsigned long long)value, allowed);
+                     field, (unsigned long long)value, text);
 }
 
 static int check_regions(const struct gpsh_verbs_blob *blob)
@@ -92,11 +101,11 @@ static int check_stage(const struct gpsh_verbs_blob *blob)
     uint32_t slots = blob->slots, slot_bytes = blob->slot_bytes, serves = blob->serves;
     uint64_t bytes = blob->region_bytes[GPSH_VERBS_STAGE];
     if (slots > GPSH_VERBS_MAX_SLOTS)
-        return bad("mailbox slots", slots, "0 to 64");
-    if (slots ? slot_bytes < 128 || slot_bytes > GPSH_VERBS_MAX_SLOT_BYTES || slot_bytes % LINE
+        return bad("mailbox slots", slots, "0 to %d", GPSH_VERBS_MAX_SLOTS);
+    if (slots ? slot_bytes < 2 * LINE || slot_bytes > GPSH_VERBS_MAX_SLOT_BYTES || slot_bytes % LINE
               : slot_bytes != 0)
-        return bad("slot bytes", slot_bytes,
-                   "a multiple of 64 from 128 to 536870912, or 0 without slots");
+        return bad("slot bytes", slot_bytes, "a multiple of %d from %d to %d, or 0 without slots",
+                   LINE, 2 * LINE, GPSH_VERBS_MAX_SLOT_BYTES);
     if (bytes !=
         (slots ? gpsh_verbs_stage_layout(blob->n_pes * blob->n_channels, slots, slot_bytes).bytes
                : 0))
@@ -110,17 +119,17 @@ static int check_stage(const struct gpsh_verbs_blob *blob)
 static int check_header(const struct gpsh_verbs_blob *blob, size_t size)
 {
     if (blob->magic != GPSH_VERBS_BLOB_MAGIC)
-        return bad("magic number", blob->magic, "1651929191");
+        return bad("magic number", blob->magic, "%d", GPSH_VERBS_BLOB_MAGIC);
     if (blob->version != GPSH_VERBS_BLOB_VERSION)
-        return bad("version", blob->version, "9");
+        return bad("version", blob->version, "%d", GPSH_VERBS_BLOB_VERSION);
     if (blob->n_pes < 1 || blob->n_pes > MAX_PES)
-        return bad("number of PEs", blob->n_pes, "1 to 1048576");
+        return bad("number of PEs", blob->n_pes, "1 to %d", MAX_PES);
     if (blob->pe >= blob->n_pes)
         return bad("PE", blob->pe, "less than its number of PEs");
     if (blob->n_channels < 1 || blob->n_channels > GPSH_VERBS_MAX_CHANNELS)
-        return bad("number of channels", blob->n_channels, "1 to 4096");
+        return bad("number of channels", blob->n_channels, "1 to %d", GPSH_VERBS_MAX_CHANNELS);
     if (blob->n_rails < 1 || blob->n_rails > GPSH_VERBS_MAX_RAILS)
-        return bad("number of rails", blob->n_rails, "1 to 8");
+        return bad("number of rails", blob->n_rails, "1 to %d", GPSH_VERBS_MAX_RAILS);
     if (!blob->secret)
         return bad("secret", 0, "not 0");
     int status = check_regions(blob);
@@ -137,7 +146,7 @@ static int check_rail(const struct gpsh_verbs_blob_rail *rail)
     if (rail->ethernet > 1)
         return bad("link layer", rail->ethernet, "0 InfiniBand, 1 Ethernet");
     if (rail->mtu < MTU_LOWEST || rail->mtu > MTU_HIGHEST)
-        return bad("MTU code", rail->mtu, "1 to 5");
+        return bad("MTU code", rail->mtu, "%d to %d", MTU_LOWEST, MTU_HIGHEST);
     if (!rail->reads_in)
         return bad("reads in flight", 0, "1 to 255");
     if (!rail->port)
@@ -158,7 +167,7 @@ static int check_rail(const struct gpsh_verbs_blob_rail *rail)
     if (!rail->ethernet && !rail->lid)
         return bad("LID", 0, "not 0");
     if (rail->datagrams < 2 || rail->datagrams > MAX_QPN) // 0 and 1 are the management queue pairs
-        return bad("QP number", rail->datagrams, "2 to 16777215");
+        return bad("QP number", rail->datagrams, "2 to %d", MAX_QPN);
     return 0;
 }
 
@@ -196,7 +205,7 @@ int gpsh_verbs_blob_parse(const void *bytes, size_t size, struct gpsh_verbs_blob
 {
     struct gpsh_verbs_blob blob = {0};
     if (size < HEADER_BYTES)
-        return bad("a size of", size, "112 bytes and more");
+        return bad("a size of", size, "%d bytes and more", HEADER_BYTES);
     memcpy(&blob, bytes, HEADER_BYTES);
     int status = check_header(&blob, size);
     if (!status)
