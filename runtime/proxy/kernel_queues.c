@@ -64,7 +64,7 @@ static struct {
     bool stop;
     void **mapped; // [n_mapped]
     size_t n_mapped;
-} lane = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+} lane = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // ---- Making ----
 
@@ -374,16 +374,23 @@ static int start_watcher(void)
 {
     lane.stop = false;
     gpsh_cond_init(&lane.wake);
-    return gpsh_thread_start(&lane.watcher, "gpshmem-nics", run_watcher, NULL);
+    int status = gpsh_thread_start(&lane.watcher, "gpshmem-nics", run_watcher, NULL);
+    if (status)
+        pthread_cond_destroy(&lane.wake);
+    return status;
 }
 
-static void stop_watcher(void)
+// False: it did not run.
+static bool stop_watcher(void)
 {
+    if (!lane.watcher.runs)
+        return false;
     pthread_mutex_lock(&lane.lock);
     lane.stop = true;
     pthread_cond_signal(&lane.wake);
     pthread_mutex_unlock(&lane.lock);
     gpsh_thread_join(&lane.watcher);
+    return true;
 }
 
 // ---- What transports tell ----
@@ -486,7 +493,7 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
 
 void gpsh_kernel_queues_unmake(void)
 {
-    stop_watcher();
+    bool watched = stop_watcher();
     gpsh_doorbells_stop();
     if (lane.tables && !lane.asked)
         GPSH_LOG(INFO, "kernel",
@@ -495,6 +502,8 @@ void gpsh_kernel_queues_unmake(void)
     pthread_mutex_lock(&lane.lock);
     release();
     pthread_mutex_unlock(&lane.lock);
+    if (watched) // without tables no transport's thread wakes it any more
+        pthread_cond_destroy(&lane.wake);
 }
 
 struct gpushmem_nic *gpsh_kernel_queues_table(int context)
