@@ -107,14 +107,14 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
 
 // With the owner's lock held (as in post). Operation `number` of the flow is complete, perhaps with
 // the flow's error; or it is later than `until_ns`. One that has failed is complete no sooner than
-// its memory is left alone.
+// its memory is left alone. `what` is waited for, as a sentence about the wait says it.
 static int drain(struct gpsh_context *owner, struct gpsh_channel *channel, int pe, uint64_t number,
-                 uint64_t until_ns)
+                 uint64_t until_ns, const char *what)
 {
     const struct gpsh_flow *flow = &channel->flows[pe];
     if (flow->completed >= number)
         return 0;
-    GPSH_WAIT(waiter, "completion of operations");
+    GPSH_WAIT(waiter, what);
     waiter.flows_tell = true;
     waiter.about = about_backlog;
     waiter.subject = &(struct backlog){channel, pe};
@@ -165,7 +165,8 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
                           (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
     if (status >= 0 && status != GPSH_POST_DONE && (until_complete || first)) {
         uint64_t until_ns = until_complete ? NO_END : gpsh_clock_ns() + FIRST_NS;
-        status = drain(owner, channel, op->pe, channel->flows[op->pe].posted, until_ns);
+        status = drain(owner, channel, op->pe, channel->flows[op->pe].posted, until_ns,
+                       "completion of an operation");
         if (status == 0)
             status = flow_error(channel, op->pe);
     }
@@ -295,7 +296,9 @@ static int settle_listed(struct gpsh_context *ctx, struct gpsh_context *owner, i
 static int fence_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
 {
     struct gpsh_channel *channel = owner->channels[index];
-    return gpsh_mixed_paths(pe) ? drain(owner, channel, pe, channel->flows[pe].posted, NO_END) : 0;
+    return gpsh_mixed_paths(pe)
+               ? drain(owner, channel, pe, channel->flows[pe].posted, NO_END, "gpushmem_fence")
+               : 0;
 }
 
 static int fence_channels(struct gpsh_context *owner, int pe)
@@ -336,7 +339,8 @@ int gpsh_context_fence(struct gpsh_context *ctx, int pe)
 static int settle_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
 {
     struct gpsh_channel *channel = owner->channels[index];
-    int status = drain(owner, channel, pe, channel->flows[pe].posted, NO_END);
+    int status = drain(owner, channel, pe, channel->flows[pe].posted, NO_END,
+                       ctx == &gpsh_default_context ? "gpushmem_quiet" : "gpushmem_ctx_quiet");
     if (status == 0 && channel->flows[pe].error != 0 &&
         channel->flows[pe].posted != channel->flows[pe].safe && !ctx->reported[index][pe]) {
         ctx->reported[index][pe] = 1;

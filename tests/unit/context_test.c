@@ -383,6 +383,7 @@ Test(context, quiet__many_pes_wait_runs_out__the_rest_stays_known)
     fake.complete_per_progress = 0;
     gpsh_settings_state.wait_timeout_ms = 2;
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), GPUSHMEM_ERR_TIMEOUT);
+    cr_assert(strstr(gpsh_last_error(), "gpushmem_quiet: timed out"), "%s", gpsh_last_error());
     fake.complete_per_progress = 1;
     cr_assert_eq(gpsh_context_quiet(&gpsh_default_context, GPSH_ALL_PES), 0);
     cr_assert_eq(channels[0].channel.pending, 0);
@@ -476,6 +477,7 @@ Test(context, fence__mixed__wait_runs_out__says_so)
     cr_assert_eq(gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_NONE), 0);
     gpsh_settings_state.wait_timeout_ms = 2;
     cr_expect_eq(gpushmem_fence(), GPUSHMEM_ERR_TIMEOUT);
+    cr_expect(strstr(gpsh_last_error(), "gpushmem_fence: timed out"), "%s", gpsh_last_error());
     cr_expect_eq(gpushmem_pe_fence(2), GPUSHMEM_ERR_TIMEOUT);
     cr_expect_eq(gpushmem_pe_fence(1), 0, "PE 1 is reached by one way only");
     fake.complete_per_progress = 1;
