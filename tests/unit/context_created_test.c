@@ -64,6 +64,37 @@ Test(context_created, wait_and_test__created_contexts__driven_too)
     end();
 }
 
+// Rank 0 of the context's team is PE 2; what goes to PE 0 is complete first.
+Test(context_created, pe_quiet__team_in_another_order__waits_for_the_pe_of_that_rank)
+{
+    static const int reversed[PES] = {2, 1, 0}, rank = 0;
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    op.pe = 0;
+    gpushmem_ctx_t handle = create_and_post(&op);
+    struct gpsh_context *ctx = gpsh_context_of(handle);
+    op.pe = 2;
+    cr_assert_eq(gpsh_context_submit(ctx, &op, GPSH_WAIT_NONE), 0);
+    ctx->team_pes = memcpy(malloc(sizeof reversed), reversed, sizeof reversed);
+    ctx->team_n = PES;
+    cr_assert_eq(gpushmem_ctx_pe_quiet(handle, &rank, 1), 0, "%s", gpsh_last_error());
+    cr_assert_eq(channels[2].flows[2].completed, 1);
+    end();
+}
+
+Test(context_created, ctx_quiet__wait_runs_out__names_the_function)
+{
+    begin(false);
+    struct gpsh_op op = put_op(8);
+    gpushmem_ctx_t handle = create_and_post(&op);
+    fake.complete_per_progress = 0;
+    gpsh_settings_state.wait_timeout_ms = 2;
+    cr_assert_eq(gpushmem_ctx_quiet(handle), GPUSHMEM_ERR_TIMEOUT);
+    cr_assert(strstr(gpsh_last_error(), "gpushmem_ctx_quiet: timed out"), "%s", gpsh_last_error());
+    fake.complete_per_progress = 1;
+    end();
+}
+
 Test(context_created, ctx_destroy__peer_was_lost__not_told_to_the_next_context)
 {
     begin(false);
