@@ -136,7 +136,9 @@ int gpsh_check_heap(const char *function, const void *sym, size_t bytes)
                          "from gpushmem_malloc%s%s",
                          function, sym, heap,
                          why[0] ? ". Static data of the program is not symmetric here: "
-                                : ", or a global or static variable of the program",
+                         : gpsh_stream_is_done_now()
+                             ? ", or a global or static variable of the program"
+                             : ", or, outside streams, a global or static variable of the program",
                          why);
     return gpsh_fail(GPUSHMEM_ERR_ADDRESS,
                      "%s: %zu bytes at %p reach beyond the end of the symmetric heap (%s)%s",

@@ -365,6 +365,8 @@ static void test_refusals(gpushmem_stream_t s)
             "beyond the end");
     REFUSED(gpushmem_putmem_on_stream(&check_failures, outbox, 4, me, s), GPUSHMEM_ERR_ADDRESS,
             "not in the symmetric heap");
+    REFUSED(gpushmem_putmem_on_stream(&dev, outbox, 4, me, s), GPUSHMEM_ERR_ADDRESS,
+            "outside streams, a global or static variable");
     REFUSED(gpushmem_int_get_on_stream((int *)word, &check_failures, 1, me, s),
             GPUSHMEM_ERR_ADDRESS, "not in the symmetric heap");
     REFUSED(gpushmem_double_put_on_stream((double *)word, (double *)outbox, SIZE_MAX / 4, me, s),
