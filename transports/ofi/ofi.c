@@ -105,30 +105,6 @@ static void note_about(struct gpsh_ofi *ofi)
              ofi->atomics ? "atomics of its own" : "no atomics of its own");
 }
 
-// The first provider of libfabric that works: some are listed, and then have no endpoint.
-static int open_provider(struct gpsh_ofi *ofi)
-{
-    char first[GPSH_ERROR_BYTES] = "";
-    for (;;) {
-        int status = gpsh_ofi_fabric_open(ofi);
-        if (!status)
-            status = gpsh_ofi_wire_open(ofi);
-        if (!status)
-            return 0;
-        if (!ofi->info && first[0])
-            return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s; and nothing else does", first);
-        if (!ofi->info || status == GPUSHMEM_ERR_NO_MEMORY)
-            return status;
-        if (!first[0])
-            snprintf(first, sizeof first, "%s", gpsh_last_error());
-        GPSH_LOG(WARN, "ofi", "libfabric's %s on %s does not work, so it is passed over: %s",
-                 ofi->info->fabric_attr->prov_name, ofi->info->domain_attr->name,
-                 gpsh_last_error());
-        gpsh_ofi_wire_close(ofi);
-        gpsh_ofi_fabric_spoil(ofi);
-    }
-}
-
 static void warn_of_fault(const struct gpsh_ofi *ofi)
 {
     const char *fault = gpsh_ofi_fault(ofi->info);
@@ -144,7 +120,7 @@ static int fill(struct gpsh_ofi *ofi)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "ofi: the system gives no random numbers");
     int status = make_channels(ofi);
     if (!status)
-        status = open_provider(ofi);
+        status = gpsh_ofi_wire_open(ofi);
     if (!status)
         status = gpsh_ofi_peers_open(ofi);
     if (!status)

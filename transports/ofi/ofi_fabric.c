@@ -4,12 +4,15 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/thread.h"
 
@@ -91,8 +94,23 @@ bool gpsh_ofi_is_loopback(const struct fi_info *info)
     return IN6_IS_ADDR_LOOPBACK(in6);
 }
 
+// Providers list addresses of interfaces that are down. The domain is an interface with TCP and
+// UDP.
+static bool is_down(const char *interface)
+{
+    struct ifreq request = {0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", interface);
+    bool down = fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &request) && !(request.ifr_flags & IFF_UP);
+    if (fd >= 0)
+        close(fd);
+    return down;
+}
+
 const char *gpsh_ofi_fault(const struct fi_info *info)
 {
+    if (is_down(info->domain_attr->name))
+        return "no message arrives, as that network interface is down (ip link set NAME up)";
     // Seen with libfabric's calls alone, of 1.17: 256 reads under way by each of two processes.
     if (!strcmp(info->fabric_attr->prov_name, "udp;ofi_rxd"))
         return "gets stand still now and then when hundreds are under way, as that provider loses "

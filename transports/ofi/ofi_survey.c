@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "transports/ofi/ofi_fabric.h"
+#include "transports/ofi/ofi_wire.h"
 
 enum { MOST_PROVIDERS = 32 };
 
@@ -24,14 +25,23 @@ static struct manners manners_of(const struct gpsh_ofi *ofi)
                             ofi->hmem ? "by itself" : "through the host's"};
 }
 
-// As for a heap on a GPU, which the provider reaches if it has FI_HMEM.
+static void survey_close(struct gpsh_ofi *ofi)
+{
+    gpsh_ofi_wire_close(ofi);
+    gpsh_ofi_fabric_close(ofi);
+}
+
+// As for a heap on a GPU, which the provider reaches if it has FI_HMEM. Opened as by a job, which
+// passes over providers that are listed and do not work.
 int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t bytes)
 {
-    struct gpsh_ofi ofi = {.env = {.settings = settings}};
+    struct gpsh_ofi ofi = {.env = {.settings = settings, .n_pes = 1}};
     ofi.env.regions[GPSH_HEAP].kind = GPSH_MEMORY_DEVICE;
-    int status = gpsh_ofi_choose(&ofi);
-    if (status)
+    int status = gpsh_ofi_wire_open(&ofi);
+    if (status) {
+        survey_close(&ofi);
         return status;
+    }
     const struct fi_info *info = ofi.info;
     bool ordered = info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_SAS;
     bool itself = info->domain_attr->data_progress == FI_PROGRESS_AUTO;
@@ -45,7 +55,7 @@ int gpsh_ofi_survey(const struct gpsh_settings *settings, char *line, size_t byt
              ordered ? "messages keep their order" : "messages keep no order",
              ofi.hmem ? "it moves GPU memory" : "GPU memory goes through the host's",
              fault ? "; " : "", fault ? fault : "");
-    gpsh_ofi_fabric_close(&ofi);
+    survey_close(&ofi);
     return fault != NULL;
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "transports/ofi/ofi_wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -47,11 +48,34 @@ static int open_endpoint(struct gpsh_ofi *ofi)
     return error ? gpsh_ofi_error(ofi, "fi_enable", error) : 0;
 }
 
+static int open_chosen(struct gpsh_ofi *ofi)
+{
+    int status = gpsh_ofi_fabric_open(ofi);
+    if (!status)
+        status = open_queue(ofi);
+    return status ? status : open_endpoint(ofi);
+}
+
 int gpsh_ofi_wire_open(struct gpsh_ofi *ofi)
 {
+    char first[GPSH_ERROR_BYTES] = "";
     ofi->wire.unsent_end = &ofi->wire.unsent;
-    int status = open_queue(ofi);
-    return status ? status : open_endpoint(ofi);
+    for (;;) {
+        int status = open_chosen(ofi);
+        if (!status)
+            return 0;
+        if (!ofi->info && first[0])
+            return gpsh_fail(GPUSHMEM_ERR_TRANSPORT, "%s; and nothing else does", first);
+        if (!ofi->info || status == GPUSHMEM_ERR_NO_MEMORY)
+            return status;
+        if (!first[0])
+            snprintf(first, sizeof first, "%s", gpsh_last_error());
+        GPSH_LOG(WARN, "ofi", "libfabric's %s on %s does not work, so it is passed over: %s",
+                 ofi->info->fabric_attr->prov_name, ofi->info->domain_attr->name,
+                 gpsh_last_error());
+        gpsh_ofi_wire_close(ofi);
+        gpsh_ofi_fabric_spoil(ofi);
+    }
 }
 
 static int map_slab(struct gpsh_ofi *ofi, struct ofi_slab *slab)

@@ -7,7 +7,8 @@
 
 enum { OFI_READ_AT_ONCE = 16 };
 
-// Its endpoint; messages can be received when memory is registered: gpsh_ofi_wire_receive.
+// Opens libfabric's first provider that works (some are listed, and then have no endpoint), and the
+// wire's endpoint. Messages can be received when memory is registered: gpsh_ofi_wire_receive.
 int gpsh_ofi_wire_open(struct gpsh_ofi *ofi);
 int gpsh_ofi_wire_receive(struct gpsh_ofi *ofi);
 void gpsh_ofi_wire_close(struct gpsh_ofi *ofi);

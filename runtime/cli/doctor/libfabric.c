@@ -48,8 +48,8 @@ static void found_none(const struct gpsh_host *host, struct gpsh_finding *findin
 static void found_fault(struct gpsh_finding *finding, const char *line)
 {
     gpsh_found(finding, GPSH_PROBLEM, "%s", line);
-    gpsh_mend(finding, "take another provider: GPUSHMEM_OFI_PROVIDER=tcp, or what gpushmem info "
-                       "--providers lists");
+    gpsh_mend(finding, "mend what the row names, or take another provider: "
+                       "GPUSHMEM_OFI_PROVIDER=tcp, or what gpushmem info --providers lists");
 }
 
 static void look_here(const struct gpsh_host *host, struct gpsh_finding *finding)
