@@ -254,6 +254,33 @@ Test(verbs_dev, explain__connected__names_device_address_and_mtu)
               "%s", line);
 }
 
+static bool says_of_kernels(const char *words)
+{
+    char line[300];
+    gpsh_verbs_ops.explain(pair.transport, 1, line, sizeof line);
+    return strstr(line, words) != NULL;
+}
+
+// One queue has fallen back to host memory, as those in the GPU's were used up.
+Test(verbs_dev, explain__queues_of_kernels__where_each_is)
+{
+    pair.n_channels = 2;
+    cr_assert_eq(fake_pair_open(&pair), 0);
+    struct gpsh_verbs *verbs = (struct gpsh_verbs *)pair.transport;
+    struct verbs_flow *flows[] = {verbs_flow_at(&verbs->channels[0], 1),
+                                  verbs_flow_at(&verbs->channels[1], 1)};
+    verbs->env.kernel_channels = 2;
+    verbs->rails[0].mlx5 = verbs->near.open = true;
+    verbs->near.memory.kind = GPSH_MEMORY_DEVICE;
+    cr_expect(says_of_kernels("to queues in host memory"));
+    flows[0]->lanes[0].devx = (struct verbs_devx *)(void *)&pair;
+    cr_expect(says_of_kernels("to 1 queue in GPU memory by devx and 1 in host memory"));
+    flows[1]->lanes[0].devx = flows[0]->lanes[0].devx;
+    cr_expect(says_of_kernels("to queues in GPU memory by devx"));
+    flows[0]->lanes[0].devx = flows[1]->lanes[0].devx = NULL;
+    verbs->env.kernel_channels = 0;
+}
+
 Test(verbs_dev, open__first_port_has_no_address__the_second_serves)
 {
     fake.n_devices = 2;

@@ -39,24 +39,49 @@ static void addresses(const struct verbs_rail *rail, const struct gpsh_verbs_blo
     }
 }
 
-// Who posts what kernels do there, where that was asked for.
-static void add_kernels(const struct gpsh_verbs *verbs, const struct gpsh_verbs_blob *peer,
+// The queues of kernels to `pe` that are up: [1] of those made by devx, [0] of the others, which
+// fell back to host memory or never were to be elsewhere.
+static void count_queues(struct gpsh_verbs *verbs, int pe, int n[2])
+{
+    pthread_mutex_lock(&verbs->queue_pairs);
+    for (int c = verbs->env.channels - verbs->env.kernel_channels; c < verbs->env.channels; c++) {
+        const struct verbs_flow *flow = verbs_flow_at(&verbs->channels[c], pe);
+        if (flow && verbs_is_up(flow))
+            n[flow->lanes[0].devx != NULL]++;
+    }
+    pthread_mutex_unlock(&verbs->queue_pairs);
+}
+
+// Who posts what kernels do there, where that was asked for. Before a queue is up, where it is to
+// be.
+static void add_kernels(struct gpsh_verbs *verbs, int pe, const struct gpsh_verbs_blob *peer,
                         char *line, size_t bytes)
 {
     const char *why = gpsh_verbs_kernel_refused(verbs, peer, 0);
-    bool on_gpu = verbs->near.open && verbs->near.memory.kind == GPSH_MEMORY_DEVICE;
-    if (verbs->env.kernel_channels)
-        snprintf(line + strlen(line), bytes - strlen(line), "; kernels post %s%s%s",
-                 why      ? "through rings: "
-                 : on_gpu ? "themselves, to queues in GPU memory"
-                          : "themselves, to queues in host memory",
-                 !why && verbs->near.open ? " by devx" : "", why ? why : "");
+    const char *near = verbs->near.memory.kind == GPSH_MEMORY_DEVICE ? "GPU" : "host";
+    size_t used = strlen(line);
+    int n[2] = {0};
+    if (!verbs->env.kernel_channels)
+        return;
+    count_queues(verbs, pe, n);
+    if (why)
+        snprintf(line + used, bytes - used, "; kernels post through rings: %s", why);
+    else if (n[0] && n[1])
+        snprintf(line + used, bytes - used,
+                 "; kernels post themselves, to %d queue%s in %s memory by devx and %d in host "
+                 "memory",
+                 n[1], n[1] == 1 ? "" : "s", near, n[0]);
+    else if (verbs->near.open && !n[0])
+        snprintf(line + used, bytes - used,
+                 "; kernels post themselves, to queues in %s memory by devx", near);
+    else
+        snprintf(line + used, bytes - used, "; kernels post themselves, to queues in host memory");
 }
 
 // "rxe0:1 10.1.0.1 -> 10.1.0.2, mtu 4096, 2 rails (+ rxe2:1)"
 void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
 {
-    const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     const struct verbs_rail *rail = &verbs->rails[0];
     struct gpsh_verbs_blob blob;
     char own[GPSH_VERBS_ADDRESS_TEXT], theirs[GPSH_VERBS_ADDRESS_TEXT];
@@ -74,7 +99,7 @@ void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t 
     for (int i = 1; i < n_rails && used > 0 && (size_t)used < bytes; i++)
         used += snprintf(line + used, bytes - (size_t)used, "%s%s%s", i == 1 ? " (+ " : ", ",
                          verbs->rails[i].name, i == n_rails - 1 ? ")" : "");
-    add_kernels(verbs, &blob, line, bytes);
+    add_kernels(verbs, pe, &blob, line, bytes);
 }
 
 struct text {
