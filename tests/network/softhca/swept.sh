@@ -6,6 +6,9 @@ sweep() {
     [ ! -e "$GPUSHMEM_SOFTHCA_DIR" ] || rm -rf "$GPUSHMEM_SOFTHCA_DIR"
 }
 
+for library in $(echo "$LD_PRELOAD" | tr : ' '); do
+    [ -e "$library" ] || { echo "swept.sh: $library is not built" >&2 && exit 1; }
+done
 sweep
 setpriv --pdeathsig TERM "$@"
 status=$?
