@@ -487,7 +487,7 @@ static void fill_direct(void)
 void gpsh_peer_explain(int pe, char *line, size_t bytes)
 {
     struct gpsh_transport *t = gpsh_net()->transports[gpsh_job()->peers[pe].data];
-    char detail[160] = "";
+    char detail[200] = "";
     t->ops->explain(t, pe, detail, sizeof detail);
     snprintf(line, bytes, "PE %d by %s (%s), atomics by %s", pe, t->ops->name, detail,
              gpsh_atomics_agent(pe));

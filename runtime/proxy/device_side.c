@@ -313,6 +313,14 @@ static void close_channel(struct gpsh_channel *channel)
         channel->ops->channel_close(channel);
 }
 
+static bool rings_have_posted(void)
+{
+    bool any = false;
+    for (int i = 0; side.proxy && i < side.proxy->n_rings; i++)
+        any |= side.proxy->rings[i].posts > 0;
+    return any;
+}
+
 static void unmake(void)
 {
     gpsh_kernel_watch_stop();
@@ -326,9 +334,10 @@ static void unmake(void)
             for (int t = 0; t < gpsh_net()->n_transports; t++)
                 close_channel(side.proxy->threads[i].port.channels[t]);
     }
+    bool rings_used = rings_have_posted();
     gpsh_proxy_destroy(side.proxy);
     side.proxy = NULL;
-    gpsh_kernel_queues_unmake();
+    gpsh_kernel_queues_unmake(rings_used);
     gpsh_ring_set_destroy(&side.rings);
     if (side.device)
         side.memory->device_free(side.device, side.device_bytes);

@@ -491,14 +491,23 @@ int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh
     return status;
 }
 
-void gpsh_kernel_queues_unmake(void)
+// Without a word, a program that was compiled without would be taken for one whose queues are slow.
+static void say_unasked(bool rings_used)
+{
+    static const char why[] = "no kernel asked for a queue of its own: they were compiled without "
+                              "-DGPUSHMEM_DEVICE_NIC=1, or had no operation for one";
+    if (rings_used && is_demanded())
+        GPSH_LOG(WARN, "kernel", "GPUSHMEM_DEVICE_POST=nic, but %s", why);
+    else
+        GPSH_LOG(INFO, "kernel", "%s", why);
+}
+
+void gpsh_kernel_queues_unmake(bool rings_used)
 {
     bool watched = stop_watcher();
     gpsh_doorbells_stop();
     if (lane.tables && !lane.asked)
-        GPSH_LOG(INFO, "kernel",
-                 "no kernel asked for a queue of its own: none had an operation for one, or they "
-                 "were compiled without -DGPUSHMEM_DEVICE_NIC=1");
+        say_unasked(rings_used);
     pthread_mutex_lock(&lane.lock);
     release();
     pthread_mutex_unlock(&lane.lock);

@@ -5,6 +5,8 @@
 #ifndef GPSH_KERNEL_QUEUES_H
 #define GPSH_KERNEL_QUEUES_H
 
+#include <stdbool.h>
+
 #include "gpu/device_memory.h"
 #include "gpushmem/device_abi.h"
 #include "proxy/handle.h"
@@ -13,7 +15,8 @@
 // kernels fetch land in the host's part of the handle. `dev`: that of kernels, in device memory.
 int gpsh_kernel_queues_make(const struct gpsh_device_memory *memory, struct gpsh_handle_host *host,
                             const struct gpushmem_dev *dev);
-void gpsh_kernel_queues_unmake(void); // no kernel runs any more
+// No kernel runs any more. `rings_used`: their rings brought operations for transports.
+void gpsh_kernel_queues_unmake(bool rings_used);
 // Of a context of kernels; 0: the default one. Device memory; NULL: none was made.
 struct gpushmem_nic *gpsh_kernel_queues_table(int context);
 

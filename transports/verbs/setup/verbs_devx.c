@@ -247,7 +247,7 @@ static bool is_wanted(struct gpsh_verbs *verbs)
 
 void gpsh_verbs_near_open(struct gpsh_verbs *verbs)
 {
-    if (!verbs->env.kernel_channels)
+    if (!verbs->env.kernel_channels || !verbs->rails[0].mlx5)
         return;
     bool good = is_wanted(verbs) && take_memory(verbs);
     for (int i = 0; good && i < verbs->n_rails; i++)
