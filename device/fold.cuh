@@ -87,10 +87,12 @@ GPSH_DEV uint16_t gpsh_dev_bfloat16_bits(float value)
 // NaN propagates, and -0 is less than +0.
 template <typename T> GPSH_DEV T gpsh_dev_float_min(T a, T b, bool a_negative)
 {
+    // NOLINTNEXTLINE(misc-redundant-expression): a NaN alone differs from itself
     return a != a ? a : b != b ? b : a < b ? a : b < a ? b : a_negative ? a : b;
 }
 template <typename T> GPSH_DEV T gpsh_dev_float_max(T a, T b, bool a_negative)
 {
+    // NOLINTNEXTLINE(misc-redundant-expression): a NaN alone differs from itself
     return a != a ? a : b != b ? b : a > b ? a : b > a ? b : a_negative ? b : a;
 }
 
