@@ -18,7 +18,7 @@ static uint64_t seed, state;
 static int me, n_pes, victim, n_lost;
 static long *area, *words;
 static long source[ELEMENTS], singles[1000]; // singles: static data as a destination
-static gpushmem_ctx_t second;
+static gpushmem_ctx_t second, untold;        // untold: all that it has goes to the PE that ends
 static gpushmem_team_t same_as_world;
 
 static uint64_t draw(uint64_t *of)
@@ -160,6 +160,16 @@ static void await_loss(void)
     CHECK_THAT(n == 1 && failed[0] == victim, "seed %" PRIu64 ": %d PEs are lost", seed, n);
 }
 
+// What was lost is not told by a quiet of the others.
+static void check_pe_quiet(void)
+{
+    for (int pe = 0; pe < n_pes; pe++) {
+        int status = pe == victim ? 0 : gpushmem_ctx_pe_quiet(untold, &pe, 1);
+        CHECK_THAT(status == 0, "seed %" PRIu64 ": pe_quiet towards PE %d: %d: %s", seed, pe,
+                   status, gpushmem_last_error());
+    }
+}
+
 static void check_reduction(gpushmem_team_t team)
 {
     words[MINE] = me;
@@ -191,8 +201,9 @@ static void live_on(gpushmem_team_t parent)
 {
     gpushmem_team_t team;
     CHECK_OK(gpushmem_team_survivors(parent, NULL, 0, &team));
-    (void)gpushmem_quiet(); // both may tell of the loss once more
+    (void)gpushmem_quiet(); // each may tell of the loss once more
     (void)gpushmem_ctx_quiet(second);
+    (void)gpushmem_ctx_quiet(untold);
     check_reduction(team);
     check_put(team);
     CHECK_OK(gpushmem_team_destroy(team));
@@ -216,6 +227,7 @@ int main(int argc, char **argv)
     words = gpushmem_calloc(WORDS, sizeof *words);
     CHECK(area && words);
     CHECK_OK(gpushmem_ctx_create(0, &second));
+    CHECK_OK(gpushmem_ctx_create(0, &untold));
     CHECK_OK(
         gpushmem_team_split_strided(GPUSHMEM_TEAM_WORLD, 0, 1, n_pes, NULL, 0, &same_as_world));
     CHECK_OK(gpushmem_barrier_all());
@@ -223,8 +235,10 @@ int main(int argc, char **argv)
         if (me == victim && (uint64_t)i == last)
             end_somehow(how);
         any_operation(i);
+        (void)gpushmem_ctx_long_put_nbi(untold, area, source, 8, victim);
     }
     await_loss();
+    check_pe_quiet();
     live_on(draw(&common) % 2 ? same_as_world : GPUSHMEM_TEAM_WORLD);
     int status = gpushmem_finalize();
     CHECK_THAT(status == 0 || status == GPUSHMEM_ERR_PE_FAILED, "finalize: %d", status);
