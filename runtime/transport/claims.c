@@ -16,7 +16,7 @@ int gpsh_peer_claims_check(const struct gpsh_transport_env *env, int pe, const c
     if (claims->n_channels != (uint32_t)env->channels)
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d has %" PRIu32 " channels, this one %d: give all PEs the same "
-                         "GPUSHMEM_* settings",
+                         "GPUSHMEM_CONTEXTS, GPUSHMEM_PROXY_THREADS and GPUSHMEM_DEVICE_POST",
                          pe, claims->n_channels, env->channels);
     for (int r = 0; r < GPSH_REGIONS; r++)
         if (claims->region_bytes[r] != env->regions[r].bytes && r != GPSH_STATIC)
