@@ -21,7 +21,7 @@ int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b)
 {
     b->exchanges++;
-    return b->ops->exchange(b, GPSH_BOOTSTRAP_EXCHANGE);
+    return b->ops->exchange(b);
 }
 
 int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
@@ -40,12 +40,6 @@ int gpsh_bootstrap_copy(int pe, const void *from, size_t bytes, void **copy)
     if (bytes)
         memcpy(*copy, from, bytes);
     return 0;
-}
-
-int gpsh_bootstrap_fence(struct gpsh_bootstrap *b)
-{
-    b->exchanges++;
-    return b->ops->fence(b, "the barrier between the PEs");
 }
 
 int gpsh_bootstrap_watch_nodes(struct gpsh_bootstrap *b, const char *interface)

@@ -29,20 +29,19 @@ struct gpsh_bootstrap {
     int line;            // then: to the launcher, which hands descriptors on (core/launcher.h)
     uint32_t job_round;  // then: tells this job from those that the same PEs were in before
     int exchanges;       // how often all PEs have met by it
-    // longest wait in exchange and fence; 0: unbounded. May be set after init
+    // longest wait in an exchange; 0: unbounded. May be set after init
     int64_t wait_timeout_ms;
-    // Called in exchange and fence, several times a second while they wait for other PEs, and with
-    // `over` when that has ended. NULL: nobody wants to know. May be set after init
+    // Called in an exchange, several times a second while it waits for other PEs, and with `over`
+    // when that has ended. NULL: nobody wants to know. May be set after init
     void (*waits)(bool over);
 };
 
-// One way to be a job. The functions below call these, and say what they do. `what` the PEs do, for
-// sentences. Abort: all PEs, or all but this one, where it can be spared.
+// One way to be a job. The functions below call these, and say what they do. Abort: all PEs, or all
+// but this one, where it can be spared.
 struct gpsh_bootstrap_ops {
     int (*put)(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
-    int (*exchange)(struct gpsh_bootstrap *b, const char *what);
+    int (*exchange)(struct gpsh_bootstrap *b);
     int (*get)(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes); // pe < n_pes
-    int (*fence)(struct gpsh_bootstrap *b, const char *what);
     int (*abort)(struct gpsh_bootstrap *b, int status, const char *why, bool all);
     int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need
     void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason);      // the same
@@ -59,20 +58,18 @@ struct gpsh_bootstrap_ops {
 // GPUSHMEM_ERR_BOOTSTRAP, never a singleton.
 int gpsh_bootstrap_init(struct gpsh_bootstrap *b);
 // Publishes this PE's blob of the current round; exchange makes everybody's available (collective);
-// get fetches a malloc'ed copy that the caller frees. The next put starts a new round.
-// Exchange and fence fail with GPUSHMEM_ERR_PE_FAILED, and name the PE, when it is known that one
-// has died.
+// get fetches a malloc'ed copy that the caller frees. The next put starts a new round; without one
+// an exchange is a barrier. It fails with GPUSHMEM_ERR_PE_FAILED, and names the PE, when it is
+// known that one has died.
 int gpsh_bootstrap_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes);
 int gpsh_bootstrap_exchange(struct gpsh_bootstrap *b);
 int gpsh_bootstrap_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes);
 // For `get` and `put` of the ways: a malloc'ed copy of what PE `pe` published.
 int gpsh_bootstrap_copy(int pe, const void *from, size_t bytes, void **copy);
-// Job-wide barrier through the launcher: slow, for start and end only.
-int gpsh_bootstrap_fence(struct gpsh_bootstrap *b);
 // Before the first put, on all PEs: deaths on other nodes shall be heard of, by connections between
 // the nodes through `interface` (GPUSHMEM_BOOTSTRAP_INTERFACE), where the launcher does not tell.
-// They begin when this PE has got everybody's blob; the next exchange or fence waits for that. It
-// is no loss to the job if it fails.
+// They begin when this PE has got everybody's blob; the next exchange waits for that. It is no loss
+// to the job if it fails.
 int gpsh_bootstrap_watch_nodes(struct gpsh_bootstrap *b, const char *interface);
 // This PE has found out that `pe`, of its node, has died: those of other nodes are told, if they
 // would not hear of it otherwise.

@@ -60,9 +60,9 @@ static int alone_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *byte
 }
 
 // Of PEs that do not exist.
-static int alone_meet(struct gpsh_bootstrap *b, const char *what)
+static int alone_exchange(struct gpsh_bootstrap *b)
 {
-    (void)b, (void)what;
+    (void)b;
     return 0;
 }
 
@@ -75,9 +75,8 @@ static void alone_finalize(struct gpsh_bootstrap *b)
 
 static const struct gpsh_bootstrap_ops alone_ops = {
     .put = alone_put,
-    .exchange = alone_meet,
+    .exchange = alone_exchange,
     .get = alone_get,
-    .fence = alone_meet,
     .finalize = alone_finalize,
 };
 

@@ -73,7 +73,7 @@ static int ask(const char *request, const char *cmd, char **line)
     return status ? status : gpsh_pmi_ask(&client.wire, request, cmd, client.answer_ms, line);
 }
 
-static int pmi_meet(struct gpsh_bootstrap *b, const char *what)
+static int pmi_exchange(struct gpsh_bootstrap *b)
 {
     gpsh_node_watch_settle(client.job.nodes);
     int status = be_out_of_barrier();
@@ -82,8 +82,8 @@ static int pmi_meet(struct gpsh_bootstrap *b, const char *what)
     if (status)
         return status;
     client.in_barrier = true;
-    bool came = gpsh_kvs_wait(&client.job, b, what, barrier_arrived, &status);
-    return came ? status : gpsh_kvs_given_up(&client.job, b, what);
+    bool came = gpsh_kvs_wait(&client.job, b, GPSH_BOOTSTRAP_EXCHANGE, barrier_arrived, &status);
+    return came ? status : gpsh_kvs_given_up(&client.job, b);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -239,9 +239,8 @@ static void leave_pmi(void)
 
 static const struct gpsh_bootstrap_ops pmi_ops = {
     .put = pmi_put,
-    .exchange = pmi_meet,
+    .exchange = pmi_exchange,
     .get = pmi_get,
-    .fence = pmi_meet,
     .abort = pmi_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tell_death = gpsh_kvs_tell_death,
@@ -372,7 +371,7 @@ static int node_by_key(struct gpsh_bootstrap *b, const char *name)
     struct gpsh_node_key mine = gpsh_node_key(name);
     int status = pmi_put(b, &mine, sizeof mine);
     if (!status)
-        status = pmi_meet(b, GPSH_BOOTSTRAP_EXCHANGE);
+        status = pmi_exchange(b);
     for (int pe = 0; pe < b->n_pes && !status; pe++) {
         void *key;
         size_t bytes;

@@ -299,8 +299,9 @@ static int pmix_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return status;
 }
 
-static int fence_result(pmix_status_t rc, const char *what)
+static int fence_result(pmix_status_t rc)
 {
+    static const char what[] = GPSH_BOOTSTRAP_EXCHANGE;
     if (rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED)
         return 0;
     if (rc != PMIX_ERR_PARTIAL_SUCCESS)
@@ -310,7 +311,7 @@ static int fence_result(pmix_status_t rc, const char *what)
                 : gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: a PE died while this PE waited", what);
 }
 
-static int pmix_meet(struct gpsh_bootstrap *b, const char *what)
+static int pmix_exchange(struct gpsh_bootstrap *b)
 {
     gpsh_node_watch_settle(client.job.nodes);
     struct answer *a = answer_create();
@@ -320,14 +321,14 @@ static int pmix_meet(struct gpsh_bootstrap *b, const char *what)
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, NULL, PMIX_BOOL);
     pmix_status_t rc = PMIx_Fence_nb(NULL, 0, &collect, 1, answer_comes, a);
     if (rc == PMIX_SUCCESS) {
-        bool came = gpsh_kvs_wait(&client.job, b, what, answer_came, a);
+        bool came = gpsh_kvs_wait(&client.job, b, GPSH_BOOTSTRAP_EXCHANGE, answer_came, a);
         if (!came && !answer_abandon(a))
-            return gpsh_kvs_given_up(&client.job, b, what);
+            return gpsh_kvs_given_up(&client.job, b);
         rc = a->status;
     }
     answer_free(a);
     PMIX_INFO_DESTRUCT(&collect);
-    return fence_result(rc, what);
+    return fence_result(rc);
 }
 
 static int pmix_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
@@ -419,9 +420,8 @@ static void pmix_finalize(struct gpsh_bootstrap *b)
 // libpmix does not know which process asks: the launcher ends the caller with the others.
 static const struct gpsh_bootstrap_ops pmix_ops = {
     .put = pmix_put,
-    .exchange = pmix_meet,
+    .exchange = pmix_exchange,
     .get = pmix_get,
-    .fence = pmix_meet,
     .abort = pmix_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tell_death = gpsh_kvs_tell_death,

@@ -69,10 +69,10 @@ static void note_deaths(void)
     }
 }
 
-static int check_deaths(const char *what)
+static int check_deaths(void)
 {
     note_deaths();
-    return gpsh_deaths_check(&job.deaths, what, 0);
+    return gpsh_deaths_check(&job.deaths, GPSH_BOOTSTRAP_EXCHANGE, 0);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -168,20 +168,20 @@ static void let_go(struct gpsh_job_segment *s)
     gpsh_job_segment_wake(&s->fences);
 }
 
-static int fence_given_up(const struct gpsh_bootstrap *b, const char *what)
+static int fence_given_up(const struct gpsh_bootstrap *b)
 {
     const int arrived = (int)atomic_load(&job.segment->arrived);
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                     "%s timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs "
-                     "came here, %d did",
-                     what, (long long)b->wait_timeout_ms, b->n_pes, arrived);
+                     GPSH_BOOTSTRAP_EXCHANGE " timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): "
+                                             "not all of the %d PEs came here, %d did",
+                     (long long)b->wait_timeout_ms, b->n_pes, arrived);
 }
 
 // Ends also when a PE has died: then the fence can never be passed.
-static int segment_meet(struct gpsh_bootstrap *b, const char *what)
+static int segment_exchange(struct gpsh_bootstrap *b)
 {
     struct gpsh_job_segment *s = job.segment;
-    int status = check_deaths(what);
+    int status = check_deaths();
     if (status)
         return status;
     const uint32_t fence = atomic_load(&s->fences);
@@ -200,9 +200,9 @@ static int segment_meet(struct gpsh_bootstrap *b, const char *what)
         waited = true;
         if (b->waits)
             b->waits(false);
-        status = check_deaths(what);
+        status = check_deaths();
         if (!status && b->wait_timeout_ms > 0 && waited_ms(began_ns) >= b->wait_timeout_ms)
-            status = fence_given_up(b, what);
+            status = fence_given_up(b);
     }
     if (waited && b->waits)
         b->waits(true);
@@ -303,9 +303,8 @@ static void segment_finalize(struct gpsh_bootstrap *b)
 
 static const struct gpsh_bootstrap_ops segment_ops = {
     .put = segment_put,
-    .exchange = segment_meet,
+    .exchange = segment_exchange,
     .get = segment_get,
-    .fence = segment_meet,
     .abort = segment_abort,
     .leave = segment_leave,
     .has_left = segment_has_left,

@@ -180,8 +180,9 @@ static int tcp_call_parent(struct joining *j, int parent, const struct gpsh_tcp_
 // exchange
 
 static int tcp_run_exchange(struct gpsh_bootstrap *b, const void *blob, size_t bytes,
-                            int64_t timeout_ms, const char *what)
+                            int64_t timeout_ms)
 {
+    static const char what[] = GPSH_BOOTSTRAP_EXCHANGE;
     struct tcp_job *job = b->data;
     struct gpsh_parcel *bundle;
     int status = gpsh_tcp_tree_exchange(job->tree, blob, bytes, timeout_ms, what, &bundle);
@@ -206,10 +207,10 @@ static int tcp_put(struct gpsh_bootstrap *b, const void *blob, size_t bytes)
     return gpsh_bootstrap_copy(b->my_pe, blob, bytes, &job->own);
 }
 
-static int tcp_exchange(struct gpsh_bootstrap *b, const char *what)
+static int tcp_exchange(struct gpsh_bootstrap *b)
 {
     struct tcp_job *job = b->data;
-    int status = tcp_run_exchange(b, job->own, job->own_bytes, b->wait_timeout_ms, what);
+    int status = tcp_run_exchange(b, job->own, job->own_bytes, b->wait_timeout_ms);
     job->exchanged = !status;
     return status;
 }
@@ -221,16 +222,6 @@ static int tcp_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
         return gpsh_fail(GPUSHMEM_ERR_STATE, "nothing of this round was exchanged yet");
     *bytes = job->places[pe].bytes;
     return gpsh_bootstrap_copy(pe, job->places[pe].data, *bytes, blob);
-}
-
-static int tcp_fence(struct gpsh_bootstrap *b, const char *what)
-{
-    struct tcp_job *job = b->data;
-    struct gpsh_parcel *nothing;
-    int status = gpsh_tcp_tree_exchange(job->tree, NULL, 0, b->wait_timeout_ms, what, &nothing);
-    if (!status)
-        gpsh_parcel_release(nothing);
-    return status;
 }
 
 // ------------------------------------------------------------------------------------------
@@ -270,7 +261,6 @@ static const struct gpsh_bootstrap_ops tcp_ops = {
     .put = tcp_put,
     .exchange = tcp_exchange,
     .get = tcp_get,
-    .fence = tcp_fence,
     .abort = tcp_abort,
     .expect_departures = tcp_expect_departures,
     .is_mute = tcp_is_mute,
@@ -348,7 +338,7 @@ static int tcp_join(struct joining *j)
         return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "the kernel gives no random numbers: %s",
                          strerror(error));
     int left_ms = gpsh_clock_left_ms(j->deadline_ns);
-    status = tcp_run_exchange(j->b, &me, sizeof me, left_ms ? left_ms : 1, GPSH_BOOTSTRAP_EXCHANGE);
+    status = tcp_run_exchange(j->b, &me, sizeof me, left_ms ? left_ms : 1);
     return status ? status : tcp_read_members(j->b, &j->id, &me);
 }
 

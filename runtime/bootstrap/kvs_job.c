@@ -209,13 +209,13 @@ bool gpsh_kvs_wait(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, con
     return came;
 }
 
-int gpsh_kvs_given_up(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, const char *what)
+int gpsh_kvs_given_up(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b)
 {
-    int dead = gpsh_deaths_check(&job->deaths, what, 0);
+    int dead = gpsh_deaths_check(&job->deaths, GPSH_BOOTSTRAP_EXCHANGE, 0);
     if (dead)
         return dead;
     return gpsh_fail(GPUSHMEM_ERR_TIMEOUT,
-                     "%s timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): not all of the %d PEs "
-                     "came here",
-                     what, (long long)b->wait_timeout_ms, b->n_pes);
+                     GPSH_BOOTSTRAP_EXCHANGE " timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): "
+                                             "not all of the %d PEs came here",
+                     (long long)b->wait_timeout_ms, b->n_pes);
 }

@@ -49,8 +49,8 @@ void gpsh_kvs_note_death(struct gpsh_kvs_job *job, int pe, const char *reason);
 typedef bool gpsh_kvs_arrived_fn(void *arg, long ms);
 bool gpsh_kvs_wait(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, const char *what,
                    gpsh_kvs_arrived_fn *arrived, void *arg);
-// The error of a wait that returned false.
-int gpsh_kvs_given_up(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b, const char *what);
+// The error of a wait for an exchange that returned false.
+int gpsh_kvs_given_up(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b);
 
 // Operations of a bootstrap whose `data` is a struct gpsh_kvs_job.
 int gpsh_kvs_watch_nodes(struct gpsh_bootstrap *b, const char *interface);

@@ -134,7 +134,7 @@ int main(int argc, char **argv)
             get_round(round);
         }
         check_nodes_agree();
-        rc = gpsh_bootstrap_fence(&boot);
+        rc = gpsh_bootstrap_exchange(&boot);
         check(rc == 0, "fence", rc, 0);
         if (cycle == cycles - 1)
             printf("pe %d of %d node %d of %d job %s dir '%s': ok\n", boot.my_pe, boot.n_pes,

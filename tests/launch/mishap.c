@@ -78,7 +78,7 @@ static int fence_in_vain(int victim)
 {
     boot.wait_timeout_ms = 300;
     if (boot.my_pe != victim) {
-        int rc = gpsh_bootstrap_fence(&boot);
+        int rc = gpsh_bootstrap_exchange(&boot);
         printf("pe %d: fence returned %d: %s\n", boot.my_pe, rc, gpsh_last_error());
     }
     wait_until_told_to_end(); // a PE that ends breaks the fence of one that is late
@@ -88,7 +88,7 @@ static int fence_in_vain(int victim)
 
 static int fence_breaks(void)
 {
-    int rc = gpsh_bootstrap_fence(&boot);
+    int rc = gpsh_bootstrap_exchange(&boot);
     printf("pe %d: fence returned %d: %s\n", boot.my_pe, rc, gpsh_last_error());
     gpsh_bootstrap_finalize(&boot);
     return 0;
@@ -167,7 +167,7 @@ static int exchange_with_forger(const char *kind, int victim)
         must(gpsh_bootstrap_get(&boot, 0, &blob, &bytes), "get of an honest blob");
         free(blob);
     }
-    must(gpsh_bootstrap_fence(&boot), "fence");
+    must(gpsh_bootstrap_exchange(&boot), "fence");
     gpsh_bootstrap_finalize(&boot);
     return 0;
 }
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     gpsh_bootstrap_on_death(&boot, on_death);
     if (strncmp(kind, "blob:", 5) == 0)
         return exchange_with_forger(kind + 5, victim);
-    must(gpsh_bootstrap_fence(&boot), "first fence");
+    must(gpsh_bootstrap_exchange(&boot), "first fence");
     if (strcmp(kind, "absent") == 0)
         return fence_in_vain(victim);
     revenge = strcmp(kind, "revenge") == 0;

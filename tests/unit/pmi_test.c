@@ -311,23 +311,23 @@ Test(pmi, get__a_piece_is_missing_or_damaged__names_the_pe)
     free(blob);
 }
 
-Test(pmi, fence__given_up__nothing_else_until_it_ends)
+Test(pmi, exchange__given_up__nothing_else_until_it_ends)
 {
     launcher.barriers = 0;
     join();
     boot.wait_timeout_ms = 100;
-    cr_expect_eq(gpsh_bootstrap_fence(&boot), GPUSHMEM_ERR_TIMEOUT);
+    cr_expect_eq(gpsh_bootstrap_exchange(&boot), GPUSHMEM_ERR_TIMEOUT);
     cr_expect_eq(gpsh_bootstrap_put(&boot, "a", 1), GPUSHMEM_ERR_STATE);
     say("cmd=barrier_out\n");
     launcher.barriers = 1;
     exchange_of(10);
 }
 
-Test(pmi, fence__launcher_hangs_up__one_sentence)
+Test(pmi, exchange__launcher_hangs_up__one_sentence)
 {
     join();
     shutdown(launcher.fd, SHUT_RDWR);
-    cr_expect_eq(gpsh_bootstrap_fence(&boot), GPUSHMEM_ERR_BOOTSTRAP);
+    cr_expect_eq(gpsh_bootstrap_exchange(&boot), GPUSHMEM_ERR_BOOTSTRAP);
     cr_expect(strstr(gpsh_last_error(), "has ended, or hung up"), "%s", gpsh_last_error());
     cr_expect_eq(gpsh_bootstrap_put(&boot, "a", 1), GPUSHMEM_ERR_BOOTSTRAP);
     cr_expect_eq(gpsh_bootstrap_abort(&boot, 3, "why"), GPUSHMEM_ERR_BOOTSTRAP);

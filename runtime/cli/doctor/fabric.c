@@ -229,7 +229,7 @@ int gpsh_report_fabric(const struct gpsh_report *report, bool json)
     if (!status && boot.my_pe == 0)
         status = letters_compare(&boot, report, json, &exit_status);
     if (!status)
-        status = gpsh_bootstrap_fence(&boot);
+        status = gpsh_bootstrap_exchange(&boot);
     if (status)
         gpsh_cli_say("doctor", "%s", gpsh_last_error());
     gpsh_bootstrap_finalize(&boot);
