@@ -38,7 +38,8 @@
 //              before is sent, and any of them may fence or quiet after it.
 //   Path       A peer that is mapped here is reached by loads and stores, any other through a
 //              command ring and a proxy thread of the host. GPUSHMEM_P2P=0 sends everything through
-//              the rings.
+//              the rings. With GPUSHMEM_DEVICE_POST=nic, kernels that were compiled with
+//              -DGPUSHMEM_DEVICE_NIC=1 post to queues of an mlx5 NIC themselves what these take.
 //   Order      Operations are unordered unless fence, quiet, a barrier or the operation itself
 //              orders them.
 //   Errors     Only waits have a status. The first failure is kept, and reported by the next host

@@ -40,9 +40,11 @@ static int peers_fill(struct peers *own)
     return status;
 }
 
+// Those that were compiled for it post themselves, where the sentence about the peer says so.
 static const char *by_kernels(const struct peer *to)
 {
-    return to->device_direct ? "direct" : "by ring";
+    bool post = strstr(to->description, "kernels post themselves");
+    return to->device_direct ? "direct" : post ? "by queue" : "by ring";
 }
 
 // ---- For readers ----
