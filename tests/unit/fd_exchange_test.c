@@ -187,6 +187,35 @@ Test(fd_exchange, strange_messages__are_dropped)
     gpsh_fd_exchange_close(&exchanges[1]);
 }
 
+// Sends junk as fast as it is taken.
+static volatile bool babbles;
+
+static void *babble(void *path)
+{
+    int s = socket(AF_UNIX, SOCK_DGRAM, 0);
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    snprintf(to.sun_path, sizeof to.sun_path, "%s", (const char *)path);
+    while (babbles)
+        (void)sendto(s, "garbage", 7, 0, (struct sockaddr *)&to, sizeof to);
+    close(s);
+    return NULL;
+}
+
+Test(fd_exchange, strange_messages_without_end__do_not_keep_a_wait_going, .timeout = 60)
+{
+    pthread_t thread;
+    open_all(2);
+    babbles = true;
+    cr_assert_eq(pthread_create(&thread, NULL, babble, exchanges[0].path), 0);
+    struct gpsh_fd_set mine = {.fds = {0}, .count = 1};
+    cr_expect_eq(gpsh_fd_exchange_run(&exchanges[0], 0, pes, paths, 2, &mine, ignore, NULL, 50),
+                 GPUSHMEM_ERR_TIMEOUT);
+    babbles = false;
+    pthread_join(thread, NULL);
+    gpsh_fd_exchange_close(&exchanges[0]);
+    gpsh_fd_exchange_close(&exchanges[1]);
+}
+
 Test(fd_exchange, no_descriptor_left__is_said_at_once)
 {
     open_all(2);
