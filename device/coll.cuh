@@ -10,10 +10,11 @@
 
 // ---- The way ----
 
-// The same on all members: nothing local is looked at. design/collectives: rounds for what is
-// gathered in 8 KiB, whose time is hops. Packets to 1 KiB, or 3 KiB divided by the others: a lone
-// thread polls 16 bytes for 8 of data. benchmarks.md: from there to 64 KiB two members take a third
-// of the time of what follows in dense packets.
+// The same on all members: nothing local is looked at. Why, by docs/design/collectives.md and
+// docs/benchmarks.md: in rounds while all that is gathered fits 8 KiB, as only hops take time then.
+// In packets to 1 KiB, or 3 KiB divided by the other members, as a lone thread polls 16 bytes for 8
+// of data. In dense packets from there to 64 KiB: two members took a third of the time that staging
+// takes.
 GPSH_DEV int gpsh_dev_coll_way(const struct gpsh_dev_coll &c, const struct gpushmem_coll_op &op)
 {
     uint64_t bytes = gpsh_dev_coll_bytes(op), packets = gpushmem_coll_ll_most(c.n, c.stream);

@@ -70,8 +70,8 @@ GPSH_DEV_CALL int gpsh_dev_team_sync_of(struct gpsh_dev_coll *c, struct gpsh_dev
     return gpsh_dev_coll_end(c);
 }
 
-// Whatever is to be done. What the operation knows lies in the thread's memory: kernels would have
-// the registers of all that is called here on top of it.
+// For any team. The operation's state is in local memory: in registers it would come on top of
+// those of all that is called here.
 GPSH_DEV_CALL int gpsh_dev_team_sync_rare(const struct gpushmem_dev &dev,
                                           struct gpsh_dev_teams teams, struct gpsh_dev_group group,
                                           int handle, bool quiet)
@@ -81,7 +81,8 @@ GPSH_DEV_CALL int gpsh_dev_team_sync_rare(const struct gpushmem_dev &dev,
     return gpsh_dev_team_sync_of(&c, teams, handle, quiet);
 }
 
-// A sync of few members, all mapped, in a team that is well. False: for this thread.
+// Begins the sync of a team of few members, all mapped, of which none has failed. False: this
+// thread sees another team, or an operation that is not to begin.
 GPSH_DEV bool gpsh_dev_sync_begin(struct gpsh_dev_coll *c, const struct gpushmem_dev_team *entry,
                                   int handle)
 {

@@ -108,8 +108,8 @@ GPSH_DEV_CALL void gpsh_dev_nic_leave_unwritten(struct gpushmem_nic_queue *q, ui
         gpsh_dev_fail(*gpushmem_nic_dev(q), status, q->pe, nullptr, 0);
 }
 
-// So many pieces behind it a thread leaves to those who write them where fences are the system's:
-// to go over their marks takes one more of these, and to pass the turn on none.
+// Where fences are the system's, a thread goes over the marks behind it only for more pieces of its
+// own size than these: that costs another fence, and to pass the turn on costs none.
 enum { GPSH_NIC_FEW = 3 };
 
 // How a thread came to its turn, in one register.

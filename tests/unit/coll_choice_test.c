@@ -159,7 +159,7 @@ Test(coll_choice, gpsh_coll_segment__of_any_width__fits_what_is_kept)
 
 extern int kernel_way(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream);
 
-// In the words of coll_choice.c's table: the first row that holds.
+// As a table: the first row that holds.
 static int expected_way(const struct gpushmem_coll_op *op, int n, unsigned flags, bool stream)
 {
     const uint64_t bytes = op->n * op->width;
