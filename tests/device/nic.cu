@@ -230,6 +230,14 @@ __global__ void put_to_two(shared *s)
     }
 }
 
+// Without finalize: a queue pair, or a PE, is lost.
+static int end_at_once(const char *told)
+{
+    fprintf(stderr, "nic: %d failures, told: %s\n", check_failures, told);
+    fflush(stderr);
+    _exit(check_failures != 0);
+}
+
 static bool has_failed(int pe)
 {
     return __atomic_load_n(&queue_to(pe)->failed, __ATOMIC_ACQUIRE);
@@ -254,9 +262,7 @@ static int fail(shared *s, int pe, const char *wanted)
     CHECK(strstr(told, wanted) &&
           (!strcmp(wanted, "PE 1") || !strncmp(told, begin, strlen(begin))));
     CHECK(queue_to(pe)->state == GPUSHMEM_NIC_OUT);
-    fprintf(stderr, "nic: %d failures, told: %s\n", check_failures, told);
-    fflush(stderr);
-    _exit(check_failures != 0); // the queue pair to this PE, or the PE, is lost
+    return end_at_once(told);
 }
 
 // A flag behind its data, by every two of: queue, ring.
@@ -465,9 +471,7 @@ static int give_up(shared *s, int pe)
     gpsh_dev_nic_take_error(q, at, GPSH_NIC_RETRIES_OVER);
     CHECK(gpsh_dev_nic_has_failed(q, at + 1) && !gpsh_dev_nic_has_failed(q, at));
     CHECK(q->error == GPUSHMEM_ERR_PE_FAILED && *q->failure);
-    fprintf(stderr, "nic: %d failures\n", check_failures);
-    fflush(stderr);
-    _exit(check_failures != 0); // the queue is of no use any more
+    return end_at_once(gpushmem_last_error());
 }
 
 // A thread gives up while it waits for room, and so never writes what it has reserved. The one
@@ -489,9 +493,7 @@ static int find_no_room(shared *s, int pe)
     for (int i = 0; i < 20000 && __atomic_load_n(&s->word, __ATOMIC_ACQUIRE) != 77; i++)
         usleep(100);
     CHECK(s->word == 77);
-    fprintf(stderr, "nic: %d failures\n", check_failures);
-    fflush(stderr);
-    _exit(check_failures != 0);
+    return end_at_once(gpushmem_last_error());
 }
 
 // The NIC refuses a request before those that a thread has given up, and no thread looks for its
@@ -510,9 +512,7 @@ static int refuse(shared *s, int pe)
     }
     CHECK(status == GPUSHMEM_ERR_TRANSPORT);
     CHECK(q->failed == ~at && q->error == GPUSHMEM_ERR_TRANSPORT);
-    fprintf(stderr, "nic: %d failures, told: %s\n", check_failures, gpushmem_last_error());
-    fflush(stderr);
-    _exit(check_failures != 0);
+    return end_at_once(gpushmem_last_error());
 }
 
 static void expect_refused_by(const char *wanted)
@@ -562,9 +562,7 @@ static int fail_by_rail(shared *s, int pe)
         usleep(100);
     (void)gpushmem_launch_wait(NULL);
     CHECK(strstr(gpushmem_last_error(), " over softhca1:1: the address is outside its heap"));
-    fprintf(stderr, "nic: %d failures, told: %s\n", check_failures, gpushmem_last_error());
-    fflush(stderr);
-    _exit(check_failures != 0);
+    return end_at_once(gpushmem_last_error());
 }
 
 // usage: device_nic [ROUNDS | fails SENTENCE | dies | gives_up | no_room | refused | two | rail]
