@@ -76,6 +76,7 @@ static rig rig_make(bool near_gpu, bool near_fences)
     q.most = 1u << 30;
     q.entries_log2 = ENTRIES_LOG2;
     q.cqes_log2 = CQES_LOG2;
+    q.record_log2 = CQES_LOG2 - 2; // the library: half of what completions have to spare
     q.pe = PE;
     q.flags = near_fences ? GPUSHMEM_NIC_NEAR : 0;
     q.state = GPUSHMEM_NIC_UP;
@@ -104,7 +105,8 @@ __host__ __device__ static uint64_t completion_of(uint16_t next, uint64_t number
 }
 
 // A NIC that takes no time: one completion for all that the record covers, until `total` requests
-// are complete.
+// are complete. It has written nothing before a completion, so that is a plain store: one that
+// releases takes a fence of the system first.
 __global__ void null_nic(uint32_t *record, uint64_t *cqes, uint64_t total)
 {
     uint64_t done = 0;
@@ -114,8 +116,8 @@ __global__ void null_nic(uint32_t *record, uint64_t *cqes, uint64_t total)
         if (!ahead)
             continue;
         done += ahead;
-        gpsh_dev_store64_release_sys(cqes + (produced & ((1u << CQES_LOG2) - 1)) * 8 + 7,
-                                     completion_of(next, produced));
+        gpsh_dev_store64_sys(cqes + (produced & ((1u << CQES_LOG2) - 1)) * 8 + 7,
+                             completion_of(next, produced));
         produced++;
     }
 }
