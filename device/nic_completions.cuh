@@ -158,9 +158,10 @@ GPSH_DEV bool gpsh_dev_nic_looks(struct gpushmem_nic_queue *q, uint64_t looked, 
     return true;
 }
 
-// A wait for the WQEs below `least`, of which those below least + behind come next. It is in the
-// thread's own memory, and its steps are a function: each register that a wait keeps would be one
-// more of every kernel that posts.
+// A wait for the WQEs below `least`, of which those below least + behind come next; or, with
+// GPSH_NIC_ALL, for those that are reserved by now, whose end is found in the first step. It is in
+// the thread's own memory, and its steps are a function: each register that a wait keeps would be
+// one more of every kernel that posts.
 struct gpsh_dev_nic_wait {
     uint64_t least;
     uint64_t mine; // of gpsh_dev_nic_looks
@@ -169,20 +170,26 @@ struct gpsh_dev_nic_wait {
 };
 
 enum { GPSH_NIC_WAITS_ON = 1 };
+#define GPSH_NIC_ALL (~(uint64_t)0)
 
-// GPSH_NIC_WAITS_ON, or why the wait is over: 0, or a status.
+// GPSH_NIC_WAITS_ON, or why the wait is over: 0, or a status. With 0 this thread has fenced since
+// it saw the completions, or `done`.
 GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
                                          struct gpsh_dev_nic_wait *wait)
 {
     GPSH_DEV_BOUNDS();
-    // side by side; the first brings the line that says where completions are
+    // side by side; the first brings what says where completions are
     const uint32_t flags = q->flags;
     const uint64_t polled = gpsh_dev_load64_relaxed_gpu(&q->polled),
                    looked = gpsh_dev_load64_relaxed_gpu(&q->looked),
                    failed = gpsh_dev_load64_relaxed_gpu(&q->failed),
                    done = gpsh_dev_load64_relaxed_gpu(&q->done);
-    if (done >= wait->least)
+    if (wait->least == GPSH_NIC_ALL)
+        wait->least = gpsh_dev_load64_relaxed_gpu(&q->head);
+    if (done >= wait->least) {
+        gpsh_dev_fence_acquire_sys();
         return 0;
+    }
     if (~failed < wait->least + wait->behind)
         return (int)gpsh_dev_load32_relaxed_gpu((const uint32_t *)&q->error);
     if ((flags & GPUSHMEM_NIC_NEAR || gpsh_dev_nic_looks(q, looked, &wait->mine)) &&
@@ -194,29 +201,27 @@ GPSH_DEV_CALL int gpsh_dev_nic_wait_step(struct gpushmem_nic_queue *q,
 
 // Waits until the WQEs below `least` are complete. Not 0: one below least + behind will never be,
 // or the wait is over, and why.
-GPSH_DEV_CALL int gpsh_dev_nic_await_done(struct gpushmem_nic_queue *q, uint64_t least,
-                                          uint32_t behind)
+GPSH_DEV_CALL int gpsh_dev_nic_await_done(struct gpushmem_nic_queue *q,
+                                          struct gpsh_dev_nic_wait *wait)
 {
     GPSH_DEV_BOUNDS();
-    struct gpsh_dev_nic_wait wait = {least, 0, {}, behind};
     int status = GPSH_NIC_WAITS_ON;
     while (status == GPSH_NIC_WAITS_ON)
-        status = gpsh_dev_nic_wait_step(q, &wait);
-    if (wait.mine)
+        status = gpsh_dev_nic_wait_step(q, wait);
+    if (wait->mine)
         gpsh_dev_store64_relaxed_gpu(&q->looked, 0); // the next one need not wait
     return status;
 }
 
-// Until the WQEs below `end` are complete. What they fetched is visible then. 0, or why not: that
-// was recorded.
+// Until the WQEs below `end`, or GPSH_NIC_ALL, are complete. What they fetched is visible then. 0,
+// or why not: that was recorded.
 GPSH_DEV_CALL int gpsh_dev_nic_await(struct gpushmem_nic_queue *q, uint64_t end)
 {
     GPSH_DEV_BOUNDS();
-    const int status = gpsh_dev_nic_await_done(q, end, 0);
-    if (status && !gpsh_dev_nic_has_failed(q, end))
+    struct gpsh_dev_nic_wait wait = {end, 0, {}, 0};
+    const int status = gpsh_dev_nic_await_done(q, &wait);
+    if (status && !gpsh_dev_nic_has_failed(q, wait.least))
         gpsh_dev_fail(*gpushmem_nic_dev(q), status, q->pe, nullptr, 0);
-    if (!status)
-        gpsh_dev_fence_acquire_sys();
     return status;
 }
 

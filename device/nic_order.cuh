@@ -18,8 +18,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_nic *nic, int n_pes)
     uint32_t pe = gpsh_dev_load32_relaxed_gpu(used); // beside the number, as there is mostly one
     int first = 0;
     for (uint32_t i = 0; i < n;) {
-        struct gpushmem_nic_queue *q = &gpushmem_nic_queues(nic)[pe];
-        int status = gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
+        int status = gpsh_dev_nic_await(&gpushmem_nic_queues(nic)[pe], GPSH_NIC_ALL);
         first = first ? first : status;
         if (++i < n)
             pe = gpsh_dev_load32_relaxed_gpu(&used[i]);
@@ -30,8 +29,7 @@ GPSH_DEV_CALL int gpsh_dev_nic_quiet(const struct gpushmem_nic *nic, int n_pes)
 GPSH_DEV_CALL void gpsh_dev_nic_quiet_pe(const struct gpushmem_dev &dev, int pe)
 {
     GPSH_DEV_BOUNDS();
-    struct gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.nic)[pe];
-    gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
+    gpsh_dev_nic_await(&gpushmem_nic_queues(dev.nic)[pe], GPSH_NIC_ALL);
 }
 
 // ---- Fences ----
@@ -80,7 +78,7 @@ GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_step_aside(struct gpushmem_nic_
 GPSH_DEV_CALL enum gpsh_dev_nic_how gpsh_dev_nic_before_ring(struct gpushmem_nic_queue *q)
 {
     GPSH_DEV_BOUNDS();
-    gpsh_dev_nic_await(q, gpsh_dev_load64_relaxed_gpu(&q->head));
+    gpsh_dev_nic_await(q, GPSH_NIC_ALL);
     return GPSH_NIC_LEFT;
 }
 

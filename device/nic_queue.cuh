@@ -56,7 +56,8 @@ GPSH_DEV_CALL bool gpsh_dev_nic_await_room(struct gpushmem_nic_queue *q, unsigne
     GPSH_DEV_BOUNDS();
     int status = 0;
     if (gpsh_dev_lanes_rank(mask) == 0) {
-        status = gpsh_dev_nic_await_done(q, first + count - q->depth, q->depth);
+        struct gpsh_dev_nic_wait wait = {first + count - q->depth, 0, {}, q->depth};
+        status = gpsh_dev_nic_await_done(q, &wait);
         if (status)
             gpsh_dev_nic_leave_unwritten(q, first, status);
     }

@@ -50,24 +50,25 @@ struct gpushmem_nic_queue {
     uint64_t *doorbell;  // the NIC's register, or memory that a thread looks at
     uint32_t *sq_record; // the doorbell record: the lower 16 bits of the next position
     uint32_t *cq_record; // that of the completion queue
-    // the part of the first CQE that has a meaning; the next one is cqe_bytes further
-    const char *cq;
+    // [replies] where fetched words land, each in the place of its reply; NULL: in the reply itself
+    uint64_t *landing;
     uint64_t *scrap;     // where words land that nobody wants
     uint64_t *failure;   // host memory: not 0 when a queue may have failed since it was 0
     uint64_t remote;     // address of an object there, less its address here
     uint64_t heap_bytes; // of the heap, here and there, that the keys are for
     uint32_t qpn, lkey, rkey;
     uint32_t answers_lkey; // of scrap, and of the replies
+    uint32_t most;         // bytes of one read or write
+    uint32_t depth;        // WQEs that may be under way: no completion is ever without room
+    // In the 32 bytes from here on, which come together, is what who waits has to know.
     uint32_t cqe_bytes;
-    uint32_t depth; // WQEs that may be under way: no completion is ever without room
-    uint32_t most;  // bytes of one read or write
     uint8_t entries_log2, cqes_log2;
     uint8_t record_log2; // so many completions at most are consumed before their record says so
     uint8_t marks_log2;
     int32_t pe;
     uint32_t flags; // enum gpushmem_nic_flag
-    // [replies] where fetched words land, each in the place of its reply; NULL: in the reply itself
-    uint64_t *landing;
+    // the part of the first CQE that has a meaning; the next one is cqe_bytes further
+    const char *cq;
     uint64_t *marks; // [1 << marks_log2], as many as may be under way: gpushmem_nic_written
 
     // ---- looked at with each post ----
@@ -160,6 +161,9 @@ GPUSHMEM_HOST_DEVICE uint32_t *gpushmem_nic_used(const struct gpushmem_nic *nic,
     return (uint32_t *)(gpushmem_nic_queues(nic) + n_pes);
 }
 
+GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_nic_queue, cqe_bytes) / 32 ==
+                           offsetof(struct gpushmem_nic_queue, cq) / 32,
+                       "who waits loads one sector to know where completions are");
 GPUSHMEM_STATIC_ASSERT(offsetof(struct gpushmem_nic_queue, state) == GPUSHMEM_NIC_LINE &&
                            offsetof(struct gpushmem_nic_queue, head) == 2 * GPUSHMEM_NIC_LINE &&
                            offsetof(struct gpushmem_nic_queue, ready) == 3 * GPUSHMEM_NIC_LINE &&
