@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bootstrap/tcp_tree.h"
 #include "core/error.h"
 
 // Of the job that this process is in, for those who have no struct at hand.
@@ -47,16 +48,22 @@ int gpsh_bootstrap_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
     return b->ops->watch_nodes ? b->ops->watch_nodes(b, interface) : 0;
 }
 
+// By which the PEs hear of each other's ends.
+static struct gpsh_tcp_tree *tree_of(const struct gpsh_bootstrap *b)
+{
+    return b->ops->tree ? b->ops->tree(b) : NULL;
+}
+
 void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
 {
-    if (b->ops->tell_death)
-        b->ops->tell_death(b, pe, reason);
+    if (tree_of(b))
+        gpsh_tcp_tree_tell_death(tree_of(b), pe, reason);
 }
 
 void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
 {
-    if (b->ops->expect_departures)
-        b->ops->expect_departures(b, has_told);
+    if (tree_of(b))
+        gpsh_tcp_tree_expect_departures(tree_of(b), has_told);
 }
 
 bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b)
@@ -98,7 +105,7 @@ int gpsh_bootstrap_pid_of(struct gpsh_bootstrap *b, int pe)
 
 bool gpsh_bootstrap_is_mute(struct gpsh_bootstrap *b, int pe)
 {
-    return b->ops->is_mute && b->ops->is_mute(b, pe);
+    return tree_of(b) && gpsh_tcp_tree_is_mute(tree_of(b), pe);
 }
 
 void gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)

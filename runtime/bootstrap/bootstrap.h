@@ -43,13 +43,11 @@ struct gpsh_bootstrap_ops {
     int (*exchange)(struct gpsh_bootstrap *b);
     int (*get)(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes); // pe < n_pes
     int (*abort)(struct gpsh_bootstrap *b, int status, const char *why, bool all);
-    int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface);           // NULL: no need
-    void (*tell_death)(struct gpsh_bootstrap *b, int pe, const char *reason);      // the same
-    void (*expect_departures)(struct gpsh_bootstrap *b, bool (*has_told)(int pe)); // the same
+    int (*watch_nodes)(struct gpsh_bootstrap *b, const char *interface); // NULL: no need
+    struct gpsh_tcp_tree *(*tree)(const struct gpsh_bootstrap *b);       // NULL, or of NULL: none
     bool (*leave)(struct gpsh_bootstrap *b);            // NULL: PEs tell each other
     bool (*has_left)(struct gpsh_bootstrap *b, int pe); // the same
     int (*pid_of)(struct gpsh_bootstrap *b, int pe);    // NULL: not known
-    bool (*is_mute)(struct gpsh_bootstrap *b, int pe);  // the same
     void (*finalize)(struct gpsh_bootstrap *b);         // what the struct has not
 };
 

@@ -243,9 +243,7 @@ static const struct gpsh_bootstrap_ops pmi_ops = {
     .get = pmi_get,
     .abort = pmi_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
-    .tell_death = gpsh_kvs_tell_death,
-    .expect_departures = gpsh_kvs_expect_departures,
-    .is_mute = gpsh_kvs_is_mute,
+    .tree = gpsh_kvs_tree,
     .finalize = pmi_finalize,
 };
 

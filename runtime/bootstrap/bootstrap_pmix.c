@@ -424,8 +424,6 @@ static const struct gpsh_bootstrap_ops pmix_ops = {
     .get = pmix_get,
     .abort = pmix_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
-    .tell_death = gpsh_kvs_tell_death,
-    .expect_departures = gpsh_kvs_expect_departures,
-    .is_mute = gpsh_kvs_is_mute,
+    .tree = gpsh_kvs_tree,
     .finalize = pmix_finalize,
 };

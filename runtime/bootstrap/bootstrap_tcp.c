@@ -227,16 +227,10 @@ static int tcp_get(struct gpsh_bootstrap *b, int pe, void **blob, size_t *bytes)
 // ------------------------------------------------------------------------------------------
 // trouble, and the end
 
-static void tcp_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
+static struct gpsh_tcp_tree *tcp_tree(const struct gpsh_bootstrap *b)
 {
     const struct tcp_job *job = b->data;
-    gpsh_tcp_tree_expect_departures(job->tree, has_told);
-}
-
-static bool tcp_is_mute(struct gpsh_bootstrap *b, int pe)
-{
-    const struct tcp_job *job = b->data;
-    return gpsh_tcp_tree_is_mute(job->tree, pe);
+    return job->tree;
 }
 
 static int tcp_abort(struct gpsh_bootstrap *b, int status, const char *why, bool all)
@@ -262,8 +256,7 @@ static const struct gpsh_bootstrap_ops tcp_ops = {
     .exchange = tcp_exchange,
     .get = tcp_get,
     .abort = tcp_abort,
-    .expect_departures = tcp_expect_departures,
-    .is_mute = tcp_is_mute,
+    .tree = tcp_tree,
     .finalize = tcp_finalize,
 };
 

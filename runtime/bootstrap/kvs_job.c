@@ -9,6 +9,7 @@
 
 #include "bootstrap/node_watch.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/log.h"
 
 enum {
@@ -41,15 +42,13 @@ void gpsh_kvs_job_leave(struct gpsh_kvs_job *job)
     gpsh_deaths_on_death(&job->deaths, NULL);
 }
 
-// As far as the name fits, and as a file name may have it. A longer one is told apart by a hash
-// (FNV-1a). Launchers' names are no secrets: `squeue` and `ps` show them.
+// As far as the name fits, and as a file name may have it. A longer one is told apart by a hash.
+// Launchers' names are no secrets: `squeue` and `ps` show them.
 void gpsh_kvs_job_id(struct gpsh_bootstrap *b, const char *name)
 {
     static const char allowed[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
-    uint32_t hash = 2166136261u;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    const uint32_t hash = (uint32_t)gpsh_hash_more(GPSH_HASH_START, name, strlen(name));
     if (strlen(name) < sizeof(b->job_id))
         memcpy(b->job_id, name, strlen(name) + 1);
     else
@@ -161,22 +160,10 @@ int gpsh_kvs_watch_nodes(struct gpsh_bootstrap *b, const char *interface)
     return job->nodes ? 0 : gpsh_last_error_code();
 }
 
-void gpsh_kvs_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason)
+struct gpsh_tcp_tree *gpsh_kvs_tree(const struct gpsh_bootstrap *b)
 {
     const struct gpsh_kvs_job *job = b->data;
-    gpsh_node_watch_tell(job->nodes, pe, reason);
-}
-
-bool gpsh_kvs_is_mute(struct gpsh_bootstrap *b, int pe)
-{
-    const struct gpsh_kvs_job *job = b->data;
-    return gpsh_node_watch_is_mute(job->nodes, pe);
-}
-
-void gpsh_kvs_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe))
-{
-    const struct gpsh_kvs_job *job = b->data;
-    gpsh_node_watch_expect_departures(job->nodes, has_told);
+    return gpsh_node_watch_tree(job->nodes);
 }
 
 // ------------------------------------------------------------------------------------------

@@ -54,8 +54,6 @@ int gpsh_kvs_given_up(struct gpsh_kvs_job *job, const struct gpsh_bootstrap *b);
 
 // Operations of a bootstrap whose `data` is a struct gpsh_kvs_job.
 int gpsh_kvs_watch_nodes(struct gpsh_bootstrap *b, const char *interface);
-void gpsh_kvs_tell_death(struct gpsh_bootstrap *b, int pe, const char *reason);
-bool gpsh_kvs_is_mute(struct gpsh_bootstrap *b, int pe);
-void gpsh_kvs_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe));
+struct gpsh_tcp_tree *gpsh_kvs_tree(const struct gpsh_bootstrap *b);
 
 #endif

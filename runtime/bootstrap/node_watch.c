@@ -138,19 +138,7 @@ void gpsh_node_watch_settle(struct gpsh_node_watch *watch)
         watch_complain();
 }
 
-void gpsh_node_watch_tell(struct gpsh_node_watch *watch, int pe, const char *reason)
+struct gpsh_tcp_tree *gpsh_node_watch_tree(const struct gpsh_node_watch *watch)
 {
-    if (watch && watch->watching)
-        gpsh_tcp_tree_tell_death(watch->tree, pe, reason);
-}
-
-bool gpsh_node_watch_is_mute(struct gpsh_node_watch *watch, int pe)
-{
-    return watch && watch->watching && gpsh_tcp_tree_is_mute(watch->tree, pe);
-}
-
-void gpsh_node_watch_expect_departures(struct gpsh_node_watch *watch, bool (*has_told)(int pe))
-{
-    if (watch && watch->watching)
-        gpsh_tcp_tree_expect_departures(watch->tree, has_told);
+    return watch && watch->watching ? watch->tree : NULL;
 }

@@ -30,11 +30,7 @@ void gpsh_node_watch_hear(struct gpsh_node_watch *watch, int pe, const struct gp
 // Before a meeting of all PEs, after which the death of each shall be noticed: waits until this PE
 // is connected. Says once if it is not.
 void gpsh_node_watch_settle(struct gpsh_node_watch *watch);
-// See gpsh_bootstrap_expect_departures.
-void gpsh_node_watch_expect_departures(struct gpsh_node_watch *watch, bool (*has_told)(int pe));
-// PE `pe` has died, which this PE found out otherwise.
-void gpsh_node_watch_tell(struct gpsh_node_watch *watch, int pe, const char *reason);
-// See gpsh_bootstrap_is_mute.
-bool gpsh_node_watch_is_mute(struct gpsh_node_watch *watch, int pe);
+// The tree, once the watch has begun, else NULL.
+struct gpsh_tcp_tree *gpsh_node_watch_tree(const struct gpsh_node_watch *watch);
 
 #endif

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "bootstrap/deaths.h"
+#include "bootstrap/tcp_tree.h"
 #include "core/error.h"
 
 struct shared *shared;
@@ -144,7 +145,9 @@ static void run_pe(void)
         if (order == GIVE)
             give_listener();
         if (order == EXPECT) {
-            gpsh_node_watch_expect_departures(watch, NULL);
+            struct gpsh_tcp_tree *tree = gpsh_node_watch_tree(watch);
+            if (tree) // else nobody takes part
+                gpsh_tcp_tree_expect_departures(tree, NULL);
             shared->expecting++;
         }
     }

@@ -133,7 +133,7 @@ Test(node_watch, without__nothing_happens)
     cr_expect_eq(memcmp(&card, &none, sizeof card), 0);
     gpsh_node_watch_hear(NULL, 0, &card);
     gpsh_node_watch_settle(NULL);
-    gpsh_node_watch_tell(NULL, 0, "");
+    cr_expect_null(gpsh_node_watch_tree(NULL));
     gpsh_node_watch_close(NULL);
 }
 
