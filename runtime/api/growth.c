@@ -109,14 +109,9 @@ static int prepare_here(uint64_t more, const void *buffer, struct gpsh_growth *m
 
 static int read_growth(int pe, struct gpsh_growth *theirs)
 {
-    const struct gpsh_op op = {.kind = GPSH_OP_GET,
-                               .region = GPSH_CONTROL,
-                               .pe = pe,
-                               .local = (char *)theirs,
-                               .bytes = sizeof *theirs,
-                               .remote = offsetof(struct gpsh_control, growth) +
-                                         growths % 2 * sizeof *theirs};
-    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
+    return gpsh_control_read(pe,
+                             offsetof(struct gpsh_control, growth) + growths % 2 * sizeof *theirs,
+                             theirs, sizeof *theirs);
 }
 
 // What the program has called for.

@@ -9,17 +9,14 @@
 #include "comm/context.h"
 #include "comm/team_exchange.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/team_name.h"
+#include "core/text.h"
 #include "gpushmem/gpushmem.h"
 #include "job/job.h"
 #include "memory/control.h"
 
 enum { CALL_TEXT = 128 };
-
-static const char *block_where(uint64_t number)
-{
-    return number & GPSH_HOST_BLOCK ? "host memory" : "heap";
-}
 
 // "gpushmem_align(256, 1000)"
 static void call_print(const struct gpsh_collective *call, char *text, size_t bytes)
@@ -27,63 +24,48 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
     static const struct {
         const char *name;
         int arguments;
-    } calls[] = {[GPSH_CALL_SYNC_ALL] = {"sync_all", 0},
-                 [GPSH_CALL_BARRIER_ALL] = {"barrier_all", 0},
-                 [GPSH_CALL_MALLOC] = {"malloc", 1},
-                 [GPSH_CALL_CALLOC] = {"calloc", 2},
-                 [GPSH_CALL_ALIGN] = {"align", 2},
-                 [GPSH_CALL_FREE] = {"free", 1},
-                 [GPSH_CALL_FINALIZE] = {"finalize", 0},
-                 [GPSH_CALL_REALLOC] = {"realloc", 2},
-                 [GPSH_CALL_MALLOC_WITH_HINTS] = {"malloc_with_hints", 2},
-                 [GPSH_CALL_LAUNCH] = {"launch_collective", 2},
-                 [GPSH_CALL_REGISTER] = {"buffer_register_symmetric", 1},
-                 [GPSH_CALL_UNREGISTER] = {"buffer_unregister_symmetric", 1}};
-    const uint64_t *arguments = call->arguments;
-    if (call->kind >= sizeof calls / sizeof calls[0])
+        const char *no_block; // what GPSH_NO_BLOCK means, if the first one is a block; else NULL
+    } calls[] = {
+        [GPSH_CALL_SYNC_ALL] = {"sync_all", 0, NULL},
+        [GPSH_CALL_BARRIER_ALL] = {"barrier_all", 0, NULL},
+        [GPSH_CALL_MALLOC] = {"malloc", 1, NULL},
+        [GPSH_CALL_CALLOC] = {"calloc", 2, NULL},
+        [GPSH_CALL_ALIGN] = {"align", 2, NULL},
+        [GPSH_CALL_FREE] = {"free", 1, "an address outside the heap"},
+        [GPSH_CALL_FINALIZE] = {"finalize", 0, NULL},
+        [GPSH_CALL_REALLOC] = {"realloc", 2, "no block of the heap"},
+        [GPSH_CALL_MALLOC_WITH_HINTS] = {"malloc_with_hints", 2, NULL},
+        [GPSH_CALL_LAUNCH] = {"launch_collective", 2, NULL},
+        [GPSH_CALL_REGISTER] = {"buffer_register_symmetric", 1, NULL},
+        [GPSH_CALL_UNREGISTER] = {"buffer_unregister_symmetric", 1, "no registered buffer"}};
+    const uint64_t a = call->arguments[0], b = call->arguments[1];
+    if (call->kind >= sizeof calls / sizeof calls[0]) {
         snprintf(text, bytes, "something else");
-    else if (call->kind == GPSH_CALL_FREE && arguments[0] == GPSH_NO_BLOCK)
-        snprintf(text, bytes, "gpushmem_free(an address outside the heap)");
-    else if (call->kind == GPSH_CALL_FREE)
-        snprintf(text, bytes, "gpushmem_free(%s offset %" PRIu64 ")", block_where(arguments[0]),
-                 arguments[0] & ~GPSH_HOST_BLOCK);
-    else if (call->kind == GPSH_CALL_UNREGISTER && arguments[0] == GPSH_NO_BLOCK)
-        snprintf(text, bytes, "gpushmem_buffer_unregister_symmetric(no registered buffer)");
-    else if (call->kind == GPSH_CALL_UNREGISTER)
-        snprintf(text, bytes, "gpushmem_buffer_unregister_symmetric(at %s offset %" PRIu64 ")",
-                 block_where(arguments[0]), arguments[0] & ~GPSH_HOST_BLOCK);
-    else if (call->kind == GPSH_CALL_LAUNCH)
+        return;
+    }
+    if (call->kind == GPSH_CALL_LAUNCH) {
         snprintf(text, bytes,
                  "GPUSHMEM_LAUNCH_COLLECTIVE(grid %u x %u x %u, block %u x %u x %u, %u bytes)",
-                 (unsigned)arguments[0], (unsigned)(arguments[0] >> 32) & 0xffff,
-                 (unsigned)(arguments[0] >> 48), (unsigned)arguments[1] & 0xfff,
-                 (unsigned)(arguments[1] >> 12) & 0xfff, (unsigned)(arguments[1] >> 24) & 0xff,
-                 (unsigned)(arguments[1] >> 32));
-    else if (call->kind == GPSH_CALL_REALLOC && arguments[0] == GPSH_NO_BLOCK)
-        snprintf(text, bytes, "gpushmem_realloc(no block of the heap, %" PRIu64 ")", arguments[1]);
-    else if (call->kind == GPSH_CALL_REALLOC && arguments[0] == GPSH_NULL_BLOCK)
-        snprintf(text, bytes, "gpushmem_realloc(NULL, %" PRIu64 ")", arguments[1]);
-    else if (call->kind == GPSH_CALL_REALLOC)
-        snprintf(text, bytes, "gpushmem_realloc(%s offset %" PRIu64 ", %" PRIu64 ")",
-                 block_where(arguments[0]), arguments[0] & ~GPSH_HOST_BLOCK, arguments[1]);
-    else if (calls[call->kind].arguments == 0)
-        snprintf(text, bytes, "gpushmem_%s()", calls[call->kind].name);
-    else if (calls[call->kind].arguments == 1)
-        snprintf(text, bytes, "gpushmem_%s(%" PRIu64 ")", calls[call->kind].name, arguments[0]);
-    else
-        snprintf(text, bytes, "gpushmem_%s(%" PRIu64 ", %" PRIu64 ")", calls[call->kind].name,
-                 arguments[0], arguments[1]);
-}
-
-static int read_control(int pe, size_t at, void *to, size_t bytes)
-{
-    const struct gpsh_op op = {.kind = GPSH_OP_GET,
-                               .region = GPSH_CONTROL,
-                               .pe = pe,
-                               .local = to,
-                               .bytes = bytes,
-                               .remote = at};
-    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
+                 (unsigned)a, (unsigned)(a >> 32) & 0xffff, (unsigned)(a >> 48),
+                 (unsigned)b & 0xfff, (unsigned)(b >> 12) & 0xfff, (unsigned)(b >> 24) & 0xff,
+                 (unsigned)(b >> 32));
+        return;
+    }
+    const char *no_block = calls[call->kind].no_block;
+    struct gpsh_text t = {text, bytes, 0};
+    gpsh_text_add(&t, "gpushmem_%s(", calls[call->kind].name);
+    if (no_block && a == GPSH_NO_BLOCK)
+        gpsh_text_add(&t, "%s", no_block);
+    else if (no_block && a == GPSH_NULL_BLOCK)
+        gpsh_text_add(&t, "NULL");
+    else if (no_block)
+        gpsh_text_add(&t, "%s offset %" PRIu64, a & GPSH_HOST_BLOCK ? "host memory" : "heap",
+                      a & ~GPSH_HOST_BLOCK);
+    else if (calls[call->kind].arguments > 0)
+        gpsh_text_add(&t, "%" PRIu64, a);
+    if (calls[call->kind].arguments > 1)
+        gpsh_text_add(&t, ", %" PRIu64, b);
+    gpsh_text_add(&t, ")");
 }
 
 static int call_refuse(const struct gpsh_collective *first, int first_pe,
@@ -102,7 +84,7 @@ static int call_refuse(const struct gpsh_collective *first, int first_pe,
 static int tell_failure(int code, int pe)
 {
     char why[sizeof gpsh_heap()->control->failure];
-    int status = read_control(pe, offsetof(struct gpsh_control, failure), why, sizeof why);
+    int status = gpsh_control_read(pe, offsetof(struct gpsh_control, failure), why, sizeof why);
     if (status < 0)
         return status;
     return pe == gpsh_job()->my_pe ? gpsh_fail(code, "%s", why)
@@ -117,7 +99,7 @@ int gpsh_collective_compare(uint64_t number)
         failed_pe = code < 0 ? me : -1;
     for (int pe = 0; pe < gpsh_job()->n_pes; pe++) {
         int status =
-            read_control(pe, offsetof(struct gpsh_control, collective), &other, sizeof other);
+            gpsh_control_read(pe, offsetof(struct gpsh_control, collective), &other, sizeof other);
         if (status < 0)
             return status;
         if (other.number != number) // it gave up a wait, and never came here
@@ -191,21 +173,11 @@ static void join_digests(const void *unused, void *to, const void *left, const v
     *(struct digest *)to = (struct digest){a->of, a->differs | b->differs | (a->of ^ b->of)};
 }
 
-// FNV-1a: G. Fowler, L. C. Noll, K.-P. Vo, D. Eastlake, "The FNV Non-Cryptographic Hash Algorithm".
-static uint64_t digest_of(const struct gpsh_team_call *call)
-{
-    const unsigned char *bytes = (const unsigned char *)call;
-    uint64_t digest = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < sizeof *call; i++)
-        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return digest;
-}
-
 // In rounds, so that calls are gathered only where some differ, or all are wrong. 1: all are alike.
 static int are_alike(struct gpsh_team *team, const struct gpsh_team_call *call)
 {
     const struct gpsh_team_fold fold = {join_digests, NULL};
-    const struct digest mine = {.of = digest_of(call)};
+    const struct digest mine = {.of = gpsh_hash_more(GPSH_HASH_START, call, sizeof *call)};
     struct digest all;
     if (sizeof mine > gpsh_team_allreduce_most(team))
         return 0;

@@ -266,6 +266,17 @@ int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum
     return wait == GPSH_WAIT_FETCH ? fetch(ctx, op) : submit(ctx, op, wait);
 }
 
+int gpsh_control_read(int pe, uint64_t at, void *to, size_t bytes)
+{
+    const struct gpsh_op op = {.kind = GPSH_OP_GET,
+                               .region = GPSH_CONTROL,
+                               .pe = pe,
+                               .local = to,
+                               .bytes = bytes,
+                               .remote = at};
+    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
+}
+
 // ------------------------------------------------------------------------ ordering and completion
 
 // What quiet and fence do with one flow of channel `index`.

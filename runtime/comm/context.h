@@ -59,6 +59,8 @@ enum gpsh_wait {
 // Posts `op` (arguments already checked) through the transport that serves its PE and waits as
 // asked.
 int gpsh_context_submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait);
+// Reads from the control region of a PE, from `at` on, into the caller's frame.
+int gpsh_control_read(int pe, uint64_t at, void *to, size_t bytes);
 // A source of up to this size is captured by the transport; for a larger one its completion is
 // waited for instead.
 enum { GPSH_CAPTURE_BYTES = 16384 };

@@ -54,17 +54,6 @@ static void show(const struct gpsh_poll *poll)
                poll->bytes);
 }
 
-static int read_far(int pe, struct gpsh_vote *out, size_t bytes)
-{
-    const struct gpsh_op op = {.kind = GPSH_OP_GET,
-                               .region = GPSH_CONTROL,
-                               .pe = pe,
-                               .local = (char *)out,
-                               .remote = place_of_vote(),
-                               .bytes = bytes};
-    return gpsh_context_submit(&gpsh_default_context, &op, GPSH_WAIT_FETCH);
-}
-
 // What cannot be read is no vote.
 static void read_vote(void *arg, int rank, struct gpsh_vote *out)
 {
@@ -77,7 +66,7 @@ static void read_vote(void *arg, int rank, struct gpsh_vote *out)
                    s->poll.bytes);
         return;
     }
-    int status = read_far(pe, out, s->poll.bytes);
+    int status = gpsh_control_read(pe, place_of_vote(), out, s->poll.bytes);
     if (!status)
         return;
     out->digest = 0;
