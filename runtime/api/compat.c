@@ -143,19 +143,20 @@ void gpsh_value_failed(bool shared)
         gpsh_call_lost("api", "a call failed that could not return it: ", gpsh_last_error());
 }
 
-bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes)
+int gpsh_compat_heap_size(const char *variable, const char *text)
 {
-    int row = gpsh_setting_find("GPUSHMEM_HEAP_SIZE", strlen("GPUSHMEM_HEAP_SIZE"));
-    char *end;
+    static const char setting[] = "GPUSHMEM_HEAP_SIZE";
+    const double least = (double)gpsh_setting_rows[gpsh_setting_find(setting, strlen(setting))].low;
+    char *end, bytes[32];
     double value = strtod(text, &end);
     const char *suffixes = "KMGT", *suffix = *end ? strchr(suffixes, toupper(*end)) : NULL;
     for (const char *s = suffixes; suffix && s <= suffix; s++)
         value *= 1024;
     end += suffix != NULL;
     if (end == text || *end || !(value >= 1) || value > 1e15)
-        return false;
-    *bytes = (unsigned long long)value;
-    if (*bytes < (unsigned long long)gpsh_setting_rows[row].low)
-        *bytes = (unsigned long long)gpsh_setting_rows[row].low;
-    return true;
+        return gpsh_fail(GPUSHMEM_ERR_SETTING,
+                         "%s=%s is no size; write bytes, or a number with K, M, G or T, like 512M",
+                         variable, text);
+    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)(value < least ? least : value));
+    return gpsh_setting_alias(setting, bytes, variable);
 }

@@ -33,26 +33,27 @@ void gpsh_value_failed(bool shared) __attribute__((cold));
 
 // ---- Environment variables as settings of gpushmem ----
 
-// Parses the size of a heap as OpenSHMEM's variables write it: a number, maybe with a fraction, and
-// maybe a suffix K, M, G or T. One below the least that GPUSHMEM_HEAP_SIZE may be becomes that:
-// programs ask for what they need. False if the text is no size, or less than 1 or more than 1e15
-// bytes.
-bool gpsh_compat_heap_size(const char *text, unsigned long long *bytes);
+// The size of a heap as OpenSHMEM's variables write it, a number, maybe with a fraction, and maybe
+// a suffix K, M, G or T, becomes the setting. One below the least that GPUSHMEM_HEAP_SIZE may be
+// becomes that: programs ask for what they need. GPUSHMEM_ERR_SETTING: the text is no size, or less
+// than 1 or more than 1e15 bytes. Between gpsh_setting_aliases_begin and _end.
+int gpsh_compat_heap_size(const char *variable, const char *text);
 
 // Gives the settings that SHMEM_* variables stand for aliases, for the next init.
 // GPUSHMEM_ERR_SETTING: a value is malformed.
 int gpsh_shmem_take_environment(void);
 
-// One row of the table (nvshmem_env.def).
-struct gpsh_nvshmem_variable {
-    const char *name;    // with NVSHMEM_
+// A variable of NVSHMEM (nvshmem_env.def), or of OpenSHMEM.
+struct gpsh_compat_variable {
+    const char *name;
     const char *way;     // in words, for a reader
     const char *setting; // "" or GPUSHMEM_...
     const char *help;
 };
 
 // False if the table has fewer rows.
-bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out);
+bool gpsh_nvshmem_variable(int row, struct gpsh_compat_variable *out);
+bool gpsh_shmem_variable(int row, struct gpsh_compat_variable *out);
 
 // Gives the settings that NVSHMEM_* variables stand for aliases, for the next init. Logs variables
 // that are unknown or have no effect. GPUSHMEM_ERR_SETTING: a value is malformed.

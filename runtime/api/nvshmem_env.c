@@ -17,13 +17,14 @@
 enum way { WAY_TAKEN, WAY_SIZE, WAY_TEAMS, WAY_WORDS, WAY_OTHER, WAY_NONE, WAY_TOLD };
 
 struct variable {
-    const char *name; // without NVSHMEM_
+    const char *name;
     enum way way;
     const char *setting, *help;
 };
 
 static const struct variable variables[] = {
-#define GPSH_NVSHMEM_VARIABLE(NAME, WAY, SETTING, HELP) {#NAME, WAY_##WAY, SETTING, HELP},
+#define GPSH_NVSHMEM_VARIABLE(NAME, WAY, SETTING, HELP)                                            \
+    {"NVSHMEM_" #NAME, WAY_##WAY, SETTING, HELP},
 #include "api/nvshmem_env.def"
 #undef GPSH_NVSHMEM_VARIABLE
 };
@@ -67,31 +68,16 @@ static const struct {
 
 static int set(const struct variable *v, const char *value)
 {
-    char name[80];
-    snprintf(name, sizeof name, "%s%s", prefix, v->name);
-    return gpsh_setting_alias(v->setting, value, name);
+    return gpsh_setting_alias(v->setting, value, v->name);
 }
 
 // Told once a process.
 static void tell(const char *name, const char *value, const char *why)
 {
     char sentence[400];
-    snprintf(sentence, sizeof sentence, "%s%s=%s has no effect: %s", prefix, name, value, why);
+    snprintf(sentence, sizeof sentence, "%s=%s has no effect: %s", name, value, why);
     if (gpsh_failure_is_new("nvshmem", sentence))
         GPSH_LOG(WARN, "nvshmem", "%s", sentence);
-}
-
-static int take_size(const struct variable *v, const char *text)
-{
-    unsigned long long bytes;
-    char value[32];
-    if (!gpsh_compat_heap_size(text, &bytes))
-        return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "%s%s=%s is no size; write bytes, or a number with K, M, G or T, like "
-                         "512M",
-                         prefix, v->name, text);
-    snprintf(value, sizeof value, "%llu", bytes);
-    return set(v, value);
 }
 
 // The variable counts what the program makes; the setting counts the predefined teams, too.
@@ -102,9 +88,9 @@ static int take_teams(const struct variable *v, const char *text)
     long n = strtol(text, &end, 10);
     if (end == text || *end || n < 0)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "%s%s=%s is no number of teams; write how many the program has at a time, "
+                         "%s=%s is no number of teams; write how many the program has at a time, "
                          "like 32",
-                         prefix, v->name, text);
+                         v->name, text);
     if (n > MOST)
         tell(v->name, text, "250 teams at a time are the most that there can be");
     snprintf(value, sizeof value, "%ld", PREDEFINED + (n < MOST ? n : MOST));
@@ -124,7 +110,7 @@ static int take_names(const struct variable *v, const char *value)
 static int take_word(const struct variable *v, const char *value)
 {
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(words[i].name, v->name) != 0 ||
+        if (strcmp(words[i].name, v->name + PREFIX) != 0 ||
             (*words[i].value != '*' && strcasecmp(words[i].value, value) != 0))
             continue;
         if (*words[i].result == '*')
@@ -139,7 +125,7 @@ static int take(const struct variable *v, const char *value)
 {
     switch (v->way) {
     case WAY_TAKEN: return set(v, value);
-    case WAY_SIZE: return take_size(v, value);
+    case WAY_SIZE: return gpsh_compat_heap_size(v->name, value);
     case WAY_TEAMS: return take_teams(v, value);
     case WAY_WORDS: return take_word(v, value);
     case WAY_TOLD: tell(v->name, value, v->help); return 0;
@@ -149,10 +135,10 @@ static int take(const struct variable *v, const char *value)
     return 0;
 }
 
-static const struct variable *find(const char *name, size_t length)
+static const struct variable *find(const char *name)
 {
     for (int i = 0; i < VARIABLES; i++)
-        if (strlen(variables[i].name) == length && strncmp(variables[i].name, name, length) == 0)
+        if (strcmp(variables[i].name, name) == 0)
             return &variables[i];
     return NULL;
 }
@@ -161,11 +147,11 @@ static int take_one(const char *entry)
 {
     char name[64];
     const char *equals = strchr(entry, '=');
-    size_t length = equals ? (size_t)(equals - entry) - PREFIX : 0;
+    size_t length = equals ? (size_t)(equals - entry) : 0;
     if (!equals || !equals[1] || length >= sizeof name)
         return 0;
-    snprintf(name, sizeof name, "%.*s", (int)length, entry + PREFIX);
-    const struct variable *v = find(name, length);
+    snprintf(name, sizeof name, "%.*s", (int)length, entry);
+    const struct variable *v = find(name);
     if (v)
         return take(v, equals + 1);
     tell(name, equals + 1, "it is not known here; `gpushmem info --compat` lists what is");
@@ -183,17 +169,15 @@ int gpsh_nvshmem_take_environment(void)
     return status;
 }
 
-bool gpsh_nvshmem_variable(int row, struct gpsh_nvshmem_variable *out)
+bool gpsh_nvshmem_variable(int row, struct gpsh_compat_variable *out)
 {
     static const char *const ways[] = {"as it is", "size", "translated",           "translated",
                                        "obeyed",   "-",    "none, which is logged"};
-    static _Thread_local char name[80];
     if (row < 0 || row >= VARIABLES)
         return false;
     const struct variable *v = &variables[row];
-    snprintf(name, sizeof name, "%s%s", prefix, v->name);
     bool hook = strstr(v->setting, "_TEST_") != NULL; // of no documentation
-    *out = (struct gpsh_nvshmem_variable){name, ways[v->way], hook ? "" : v->setting, v->help};
+    *out = (struct gpsh_compat_variable){v->name, ways[v->way], hook ? "" : v->setting, v->help};
     return true;
 }
 
@@ -207,7 +191,7 @@ void gpsh_nvshmem_print_asked(void)
 {
     if (asked("NVSHMEM_VERSION"))
         puts(NVSHMEM_VENDOR_STRING);
-    struct gpsh_nvshmem_variable v;
+    struct gpsh_compat_variable v;
     for (int row = 0; asked("NVSHMEM_INFO") && gpsh_nvshmem_variable(row, &v); row++)
         printf("%-34s %s%s%s\n", v.name, v.setting, *v.setting ? ": " : "", v.help);
     fflush(stdout);

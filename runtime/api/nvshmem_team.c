@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Teams, queue pairs and buffers of NVSHMEM programs, whose structs and functions differ from
 // gpushmem's.
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/compat.h"
 #include "core/error.h"
 #include "gpushmem/compat/impl/nvshmem_calls.h"
 #include "gpushmem/device_abi.h"
 #include "job/job.h"
+#include "memory/local_memory.h"
 
 // ---- Teams ----
 
@@ -62,62 +61,13 @@ int gpushmem_nvshmem_team_config(nvshmem_team_t team, nvshmem_team_config_t *con
 
 // ---- Registered buffers ----
 
-// For nvshmemx_buffer_unregister_all.
-static struct {
-    pthread_mutex_t lock;
-    void **addresses;
-    size_t n;
-} buffers = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void forget(void *address)
-{
-    for (size_t i = 0; i < buffers.n; i++)
-        if (buffers.addresses[i] == address) {
-            buffers.addresses[i] = buffers.addresses[--buffers.n];
-            return;
-        }
-}
-
-int gpushmem_nvshmem_register(void *address, size_t bytes)
-{
-    int status = gpushmem_buffer_register(address, bytes);
-    if (status)
-        return status;
-    pthread_mutex_lock(&buffers.lock);
-    void **more = realloc(buffers.addresses, (buffers.n + 1) * sizeof *more);
-    if (more) {
-        more[buffers.n++] = address;
-        buffers.addresses = more;
-    }
-    pthread_mutex_unlock(&buffers.lock);
-    if (more)
-        return 0;
-    gpushmem_buffer_unregister(address);
-    return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "nvshmemx_buffer_register: no memory to keep it");
-}
-
-int gpushmem_nvshmem_unregister(void *address)
-{
-    int status = gpushmem_buffer_unregister(address);
-    pthread_mutex_lock(&buffers.lock);
-    forget(address);
-    pthread_mutex_unlock(&buffers.lock);
-    return status;
-}
-
-// Those of an earlier init are none any more.
 int gpushmem_nvshmem_unregister_all(void)
 {
     int first = 0;
-    pthread_mutex_lock(&buffers.lock);
-    while (buffers.n) {
-        int status = gpushmem_buffer_unregister(buffers.addresses[--buffers.n]);
-        if (!first && status != GPUSHMEM_ERR_INVALID)
-            first = status;
+    for (void *base; gpsh_job()->n_pes && (base = gpsh_local_any());) {
+        int status = gpushmem_buffer_unregister(base);
+        first = first ? first : status;
     }
-    pthread_mutex_unlock(&buffers.lock);
-    if (!first)
-        gpsh_clear_error();
     return first;
 }
 

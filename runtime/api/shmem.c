@@ -34,32 +34,17 @@ void gpushmem_shmem_zero(void)
 
 // ---- Init ----
 
-static int take_symmetric_size(void)
-{
-    const char *text = getenv("SHMEM_SYMMETRIC_SIZE");
-    unsigned long long bytes;
-    char value[32];
-    if (!text || !*text)
-        return 0;
-    if (!gpsh_compat_heap_size(text, &bytes))
-        return gpsh_fail(GPUSHMEM_ERR_SETTING,
-                         "SHMEM_SYMMETRIC_SIZE=%s is no size; write bytes, or a number with K, M, "
-                         "G or T, like 512M",
-                         text);
-    snprintf(value, sizeof value, "%llu", bytes);
-    return gpsh_setting_alias("GPUSHMEM_HEAP_SIZE", value, "SHMEM_SYMMETRIC_SIZE");
-}
-
 // Programs of OpenSHMEM load and store their symmetric memory, which they could not if it were a
 // GPU's. Settings of gpushmem that are there already stay.
 int gpsh_shmem_take_environment(void)
 {
+    static const char size[] = "SHMEM_SYMMETRIC_SIZE";
     gpsh_setting_aliases_begin();
     int status = gpsh_setting_alias("GPUSHMEM_HEAP_KIND", "host", "OpenSHMEM's heap");
     if (!status && getenv("SHMEM_DEBUG"))
         status = gpsh_setting_alias("GPUSHMEM_LOG_LEVEL", "debug", "SHMEM_DEBUG");
-    if (!status)
-        status = take_symmetric_size();
+    if (!status && getenv(size) && *getenv(size))
+        status = gpsh_compat_heap_size(size, getenv(size));
     gpsh_setting_aliases_end();
     return status;
 }
@@ -75,18 +60,32 @@ static void warn_of_statics(void)
                  gpsh_statics_why());
 }
 
+bool gpsh_shmem_variable(int row, struct gpsh_compat_variable *out)
+{
+    static const struct gpsh_compat_variable variables[] = {
+        {"SHMEM_SYMMETRIC_SIZE", "size", "GPUSHMEM_HEAP_SIZE",
+         "bytes of symmetric heap of each PE, like 512M or 1.5G"},
+        {"SHMEM_DEBUG", "translated", "GPUSHMEM_LOG_LEVEL", "log what the library does"},
+        {"SHMEM_VERSION", "obeyed", "", "PE 0 prints the version at the start"},
+        {"SHMEM_INFO", "obeyed", "", "PE 0 prints these four at the start"},
+    };
+    bool known = row >= 0 && row < (int)(sizeof variables / sizeof variables[0]);
+    if (known)
+        *out = variables[row];
+    return known;
+}
+
 static void print_asked(void)
 {
+    struct gpsh_compat_variable v;
     if (gpsh_job()->my_pe)
         return;
     if (getenv("SHMEM_VERSION"))
         puts(SHMEM_VENDOR_STRING ", OpenSHMEM 1.6");
+    for (int row = 0; getenv("SHMEM_INFO") && gpsh_shmem_variable(row, &v); row++)
+        printf("%-21s %s\n", v.name, v.help);
     if (getenv("SHMEM_INFO"))
-        puts("SHMEM_SYMMETRIC_SIZE  size of the symmetric heap of each PE, like 512M\n"
-             "SHMEM_DEBUG           log what the library does\n"
-             "SHMEM_VERSION         print the version at the start\n"
-             "SHMEM_INFO            print this text\n"
-             "`gpushmem info` prints the library's own settings.");
+        puts("`gpushmem info` prints the library's own settings.");
     fflush(stdout);
 }
 

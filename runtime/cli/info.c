@@ -123,30 +123,17 @@ static void add_libraries(struct gpsh_json *json)
 }
 
 // NVSHMEM's variables, and then OpenSHMEM's.
-static bool compat_row(int row, struct gpsh_nvshmem_variable *out)
+static bool compat_row(int row, struct gpsh_compat_variable *out)
 {
-    static const struct gpsh_nvshmem_variable shmem[] = {
-        {"SHMEM_SYMMETRIC_SIZE", "size", "GPUSHMEM_HEAP_SIZE",
-         "bytes of symmetric heap of each PE, like 512M or 1.5G"},
-        {"SHMEM_DEBUG", "translated", "GPUSHMEM_LOG_LEVEL", "log what the library does"},
-        {"SHMEM_VERSION", "obeyed", "", "PE 0 prints the version at the start"},
-        {"SHMEM_INFO", "obeyed", "", "PE 0 prints these four at the start"},
-    };
-    enum { SHMEM_ROWS = sizeof shmem / sizeof shmem[0] };
-    if (gpsh_nvshmem_variable(row, out))
-        return true;
     int first = 0;
-    while (gpsh_nvshmem_variable(first, out))
+    while (first <= row && gpsh_nvshmem_variable(first, out))
         first++;
-    if (row - first >= SHMEM_ROWS)
-        return false;
-    *out = shmem[row - first];
-    return true;
+    return first > row || gpsh_shmem_variable(row - first, out);
 }
 
 static void add_compat(struct gpsh_json *json)
 {
-    struct gpsh_nvshmem_variable v;
+    struct gpsh_compat_variable v;
     gpsh_json_list(json, "compat");
     for (int row = 0; compat_row(row, &v); row++) {
         gpsh_json_object(json, NULL);
@@ -199,7 +186,7 @@ static int print_json(enum gpsh_info_for whose)
 static void print_passed_over(enum gpsh_info_for whose)
 {
     static const char *const words[] = {NULL, "nvshmem", "openshmem"};
-    struct gpsh_nvshmem_variable v;
+    struct gpsh_compat_variable v;
     bool told[3] = {false};
     for (int row = 0; compat_row(row, &v); row++) {
         int of = v.name[0] == 'N' ? GPSH_FOR_NVSHMEM : GPSH_FOR_OPENSHMEM;
@@ -231,7 +218,7 @@ static struct gpsh_table compat_table(void)
 {
     int terminal = gpsh_page_columns();
     bool two = terminal >= 72 && terminal < 120;
-    struct gpsh_nvshmem_variable v;
+    struct gpsh_compat_variable v;
     struct gpsh_table table = {.columns = two ? 2 : 4};
     gpsh_table_add_words(&table,
                          two ? "variable|way; setting; meaning" : "variable|way|setting|meaning");

@@ -40,6 +40,14 @@ bool gpsh_local_unregister(const void *base)
     return !gpsh_buffers_take(&registered, base, &buffer);
 }
 
+void *gpsh_local_any(void)
+{
+    pthread_rwlock_rdlock(&registered.lock);
+    void *base = registered.n ? registered.list[registered.n - 1].region.base : NULL;
+    pthread_rwlock_unlock(&registered.lock);
+    return base;
+}
+
 void gpsh_local_finalize(void)
 {
     gpsh_buffers_clear(&registered);

@@ -23,6 +23,7 @@ bool gpsh_local_exists(const void *base, size_t bytes);
 bool gpsh_local_overlaps(const void *base, size_t bytes); // one of them
 int gpsh_local_register(void *base, size_t bytes);
 bool gpsh_local_unregister(const void *base);
+void *gpsh_local_any(void); // where one of them begins; NULL: there is none
 void gpsh_local_finalize(void);
 
 #endif

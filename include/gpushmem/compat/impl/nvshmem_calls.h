@@ -80,8 +80,6 @@ GPUSHMEM_API int gpushmem_nvshmem_library_init(gpsh_nvshmem_library library);
 GPUSHMEM_API int gpushmem_nvshmem_library_finalize(gpsh_nvshmem_library library);
 
 // A negative status each.
-GPUSHMEM_API int gpushmem_nvshmem_register(void *address, size_t bytes);
-GPUSHMEM_API int gpushmem_nvshmem_unregister(void *address);
 GPUSHMEM_API int gpushmem_nvshmem_unregister_all(void);
 // n contexts, as queue pairs that kernels use; *qps is the program's to free, after finalize.
 GPUSHMEM_API int gpushmem_nvshmem_qp_create(int n, nvshmemx_qp_handle_t **qps);

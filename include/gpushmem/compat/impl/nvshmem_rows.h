@@ -114,9 +114,9 @@ GPSH_NVS_BOTH(void *, nvshmemx_mc_ptr, (nvshmem_team_t team, const void *ptr), (
     return NULL;
 })
 GPSH_NVS_ROW(int, nvshmemx_buffer_register, (void *addr, size_t length),
-            GPSH_NVS_STATUS_FIRST(gpushmem_nvshmem_register(addr, length)))
+            GPSH_NVS_STATUS_FIRST(gpushmem_buffer_register(addr, length)))
 GPSH_NVS_ROW(int, nvshmemx_buffer_unregister, (void *addr),
-            GPSH_NVS_STATUS(gpushmem_nvshmem_unregister(addr)))
+            GPSH_NVS_STATUS(gpushmem_buffer_unregister(addr)))
 GPSH_NVS_ROW(void, nvshmemx_buffer_unregister_all, (void),
             GPSH_NVS_CHECK(gpushmem_nvshmem_unregister_all()))
 GPSH_NVS_ROW(void *, nvshmemx_buffer_register_symmetric, (void *buf_ptr, size_t size, int flags), {
