@@ -47,19 +47,40 @@ void gpsh_direct_copy_large(void *to, const void *from, size_t bytes)
 }
 #endif
 
-// ---- Channels ----
+// ---- Transports and channels ----
 
-int gpsh_direct_channel_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
-                             int index, struct gpsh_channel **out)
+int gpsh_direct_open(const struct gpsh_transport_ops *ops, const struct gpsh_transport_env *env,
+                     struct gpsh_transport **out)
 {
+    struct gpsh_direct *self = malloc(sizeof *self);
+    if (!self)
+        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no memory for the transport", ops->name);
+    *self = (struct gpsh_direct){.transport.ops = ops, .env = *env};
+    *out = &self->transport;
+    return 0;
+}
+
+void gpsh_direct_close(struct gpsh_transport *self)
+{
+    free(self);
+}
+
+int64_t gpsh_direct_describe(struct gpsh_transport *self, void *blob, size_t bytes)
+{
+    return 0;
+}
+
+int gpsh_direct_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
+{
+    const struct gpsh_transport_env *env = &((struct gpsh_direct *)self)->env;
     struct gpsh_channel *channel = calloc(1, sizeof *channel);
     if (!channel || !gpsh_flows_open(channel, env, index)) {
         free(channel);
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "%s: no memory for a channel to %d PEs",
-                         transport->ops->name, env->n_pes);
+                         self->ops->name, env->n_pes);
     }
-    channel->ops = transport->ops;
-    channel->transport = transport;
+    channel->ops = self->ops;
+    channel->transport = self;
     *out = channel;
     return 0;
 }

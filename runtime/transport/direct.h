@@ -81,11 +81,19 @@ static inline void gpsh_direct_signal(uint64_t *word, bool add, uint64_t value)
         __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-// What transports over mapped memory have in common. `base` is the target region's address in this
-// process.
-int gpsh_direct_channel_open(struct gpsh_transport *transport, const struct gpsh_transport_env *env,
-                             int index, struct gpsh_channel **out);
+// What transports over mapped memory have in common: most of their operations, and what they keep.
+struct gpsh_direct {
+    struct gpsh_transport transport;
+    struct gpsh_transport_env env;
+};
+int gpsh_direct_open(const struct gpsh_transport_ops *ops, const struct gpsh_transport_env *env,
+                     struct gpsh_transport **out);
+void gpsh_direct_close(struct gpsh_transport *self);
+// Nothing: the runtime exchanges the mappings.
+int64_t gpsh_direct_describe(struct gpsh_transport *self, void *blob, size_t bytes);
+int gpsh_direct_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out);
 void gpsh_direct_channel_close(struct gpsh_channel *channel);
+// `base` is the target region's address in this process.
 void gpsh_direct_do(const struct gpsh_op *op, char *base); // counts and completes nothing
 int gpsh_direct_post(struct gpsh_channel *channel, const struct gpsh_op *op, char *base);
 int gpsh_direct_flush(struct gpsh_channel *channel);

@@ -2,41 +2,19 @@
 // The reference transport: one PE talking to itself, in the simplest code that keeps every promise
 // of transport.h.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "transport/direct.h"
 #include "transport/transport.h"
 
-struct loop {
-    struct gpsh_transport transport;
-    struct gpsh_transport_env env;
-};
-
 static int loop_open(const struct gpsh_transport_env *env, struct gpsh_transport **out)
 {
-    struct loop *self = malloc(sizeof *self);
-    if (!self)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "loop: no memory for the transport");
-    *self = (struct loop){.transport.ops = &gpsh_loop_ops, .env = *env};
-    *out = &self->transport;
-    return 0;
-}
-
-static void loop_close(struct gpsh_transport *self)
-{
-    free(self);
-}
-
-static int64_t loop_describe(struct gpsh_transport *self, void *blob, size_t bytes)
-{
-    return 0;
+    return gpsh_direct_open(&gpsh_loop_ops, env, out);
 }
 
 static int loop_connect(struct gpsh_transport *self, int pe, const void *blob, size_t bytes)
 {
-    const struct loop *loop = (const struct loop *)self;
+    const struct gpsh_direct *loop = (const struct gpsh_direct *)self;
     if (pe == loop->env.my_pe)
         return 0;
     return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
@@ -48,14 +26,9 @@ static void loop_explain(struct gpsh_transport *self, int pe, char *line, size_t
     snprintf(line, bytes, "own memory");
 }
 
-static int loop_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
-{
-    return gpsh_direct_channel_open(self, &((struct loop *)self)->env, index, out);
-}
-
 static int loop_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 {
-    const struct loop *loop = (const struct loop *)channel->transport;
+    const struct gpsh_direct *loop = (const struct gpsh_direct *)channel->transport;
     char *base = loop->env.regions[op->region].base;
     if (op->pe != loop->env.my_pe)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "loop: PE %d is another process", op->pe);
@@ -65,11 +38,11 @@ static int loop_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 const struct gpsh_transport_ops gpsh_loop_ops = {
     .name = "loop",
     .open = loop_open,
-    .close = loop_close,
-    .describe = loop_describe,
+    .close = gpsh_direct_close,
+    .describe = gpsh_direct_describe,
     .connect = loop_connect,
     .explain = loop_explain,
-    .channel_open = loop_channel_open,
+    .channel_open = gpsh_direct_channel_open,
     .channel_close = gpsh_direct_channel_close,
     .post = loop_post,
     .flush = gpsh_direct_flush,

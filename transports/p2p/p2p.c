@@ -3,42 +3,20 @@
 // processor's atomics, complete when post returns; where heaps are GPU memory, operations of an
 // in-order queue (p2p_gpu.c).
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "transport/direct.h"
 #include "transport/transport.h"
 #include "transports/p2p/p2p_gpu.h"
 
-struct p2p {
-    struct gpsh_transport transport;
-    struct gpsh_transport_env env;
-};
-
 static int p2p_open(const struct gpsh_transport_env *env, struct gpsh_transport **out)
 {
-    struct p2p *self = malloc(sizeof *self);
-    if (!self)
-        return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "p2p: no memory for the transport");
-    *self = (struct p2p){.transport.ops = &gpsh_p2p_ops, .env = *env};
-    *out = &self->transport;
-    return 0;
-}
-
-static void p2p_close(struct gpsh_transport *self)
-{
-    free(self);
-}
-
-static int64_t p2p_describe(struct gpsh_transport *self, void *blob, size_t bytes)
-{
-    return 0; // the runtime exchanges the mappings
+    return gpsh_direct_open(&gpsh_p2p_ops, env, out);
 }
 
 static int p2p_connect(struct gpsh_transport *self, int pe, const void *blob, size_t bytes)
 {
-    const struct p2p *p2p = (const struct p2p *)self;
+    const struct gpsh_direct *p2p = (const struct gpsh_direct *)self;
     for (int region = 0; region < GPSH_REGIONS; region++)
         if (!p2p->env.mapped[region][pe] && region != GPSH_STATIC)
             return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE,
@@ -50,17 +28,17 @@ static int p2p_connect(struct gpsh_transport *self, int pe, const void *blob, si
 
 static void p2p_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes)
 {
-    const struct p2p *p2p = (const struct p2p *)self;
+    const struct gpsh_direct *p2p = (const struct gpsh_direct *)self;
     const char *memory = p2p->env.queues ? "mapped GPU memory" : "mapped shared memory";
     snprintf(line, bytes, "%s", pe == p2p->env.my_pe ? "own memory" : memory);
 }
 
 static int p2p_channel_open(struct gpsh_transport *self, int index, struct gpsh_channel **out)
 {
-    const struct p2p *p2p = (struct p2p *)self;
+    const struct gpsh_direct *p2p = (struct gpsh_direct *)self;
     if (p2p->env.queues)
         return gpsh_p2p_gpu_open(self, &p2p->env, index, out);
-    int status = gpsh_direct_channel_open(self, &p2p->env, index, out);
+    int status = gpsh_direct_channel_open(self, index, out);
     if (!status)
         (*out)->direct = p2p->env.mapped[GPSH_HEAP];
     return status;
@@ -68,7 +46,7 @@ static int p2p_channel_open(struct gpsh_transport *self, int index, struct gpsh_
 
 static void p2p_channel_close(struct gpsh_channel *channel)
 {
-    const struct p2p *p2p = channel ? (const struct p2p *)channel->transport : NULL;
+    const struct gpsh_direct *p2p = channel ? (const struct gpsh_direct *)channel->transport : NULL;
     if (p2p && p2p->env.queues)
         gpsh_p2p_gpu_close(channel);
     else
@@ -77,7 +55,7 @@ static void p2p_channel_close(struct gpsh_channel *channel)
 
 static int p2p_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 {
-    const struct p2p *p2p = (const struct p2p *)channel->transport;
+    const struct gpsh_direct *p2p = (const struct gpsh_direct *)channel->transport;
     char *base = p2p->env.mapped[op->region][op->pe];
     return p2p->env.queues ? gpsh_p2p_gpu_post(channel, op, base)
                            : gpsh_direct_post(channel, op, base);
@@ -85,13 +63,13 @@ static int p2p_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 
 static int p2p_flush(struct gpsh_channel *channel)
 {
-    const struct p2p *p2p = (const struct p2p *)channel->transport;
+    const struct gpsh_direct *p2p = (const struct gpsh_direct *)channel->transport;
     return p2p->env.queues ? gpsh_p2p_gpu_flush(channel) : 0;
 }
 
 static int p2p_progress(struct gpsh_channel *channel)
 {
-    const struct p2p *p2p = (const struct p2p *)channel->transport;
+    const struct gpsh_direct *p2p = (const struct gpsh_direct *)channel->transport;
     return p2p->env.queues ? gpsh_p2p_gpu_progress(channel) : 0;
 }
 
@@ -99,8 +77,8 @@ const struct gpsh_transport_ops gpsh_p2p_ops = {
     .name = "p2p",
     .caps = GPSH_CAP_MAPPED,
     .open = p2p_open,
-    .close = p2p_close,
-    .describe = p2p_describe,
+    .close = gpsh_direct_close,
+    .describe = gpsh_direct_describe,
     .connect = p2p_connect,
     .explain = p2p_explain,
     .channel_open = p2p_channel_open,
