@@ -20,16 +20,13 @@ struct task {
     const struct ofi_record *record;
     struct ofi_inbox *inbox;
     struct ofi_message *reply; // into which a get goes
-    uint32_t pe, channel;
     bool processor;
 };
 
 struct ofi_agent {
     const struct gpsh_queue_ops *ops; // NULL: the heap is the host's
     struct gpsh_queue *queue;
-    struct {
-        uint32_t pe, channel;
-    } * due; // [n_due] inboxes that are to be replied to
+    struct ofi_inbox **due; // [n_due] that are to be replied to
     size_t n_due, due_room;
     struct task *tasks; // [TASKS]
     uint64_t begun, marked, finished;
@@ -63,7 +60,7 @@ void gpsh_ofi_agent_close(struct gpsh_ofi *ofi)
     ofi->agent = NULL;
 }
 
-static void note_due(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, uint32_t channel)
+static void note_due(struct gpsh_ofi *ofi, struct ofi_inbox *inbox)
 {
     struct ofi_agent *agent = ofi->agent;
     if (inbox->due)
@@ -76,9 +73,14 @@ static void note_due(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe,
         agent->due = more;
         agent->due_room = room;
     }
-    agent->due[agent->n_due].pe = pe;
-    agent->due[agent->n_due++].channel = channel;
+    agent->due[agent->n_due++] = inbox;
     inbox->due = true;
+}
+
+// One to be filled; NULL without memory.
+static struct ofi_message *reply_new(struct gpsh_ofi *ofi, const struct ofi_inbox *inbox)
+{
+    return gpsh_ofi_message(ofi, inbox->pe, OFI_REPLY, inbox->channel);
 }
 
 static void reply_send(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, struct ofi_message *reply)
@@ -92,7 +94,7 @@ static void reply_send(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, struct ofi
 }
 
 // Where `bytes` for a slot are to be written in the inbox's reply; NULL without memory.
-static char *add_item(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, uint32_t channel,
+static char *add_item(struct gpsh_ofi *ofi, struct ofi_inbox *inbox,
                       const struct ofi_record *record, uint32_t bytes)
 {
     uint32_t more = (uint32_t)sizeof(struct ofi_item) + ofi_padded(bytes);
@@ -102,7 +104,7 @@ static char *add_item(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe
         inbox->reply = NULL;
     }
     if (!inbox->reply)
-        inbox->reply = gpsh_ofi_message(ofi, (int)pe, OFI_REPLY, (int)channel);
+        inbox->reply = reply_new(ofi, inbox);
     if (!inbox->reply)
         return NULL;
     struct ofi_parcel *parcel = inbox->reply->parcel;
@@ -112,11 +114,10 @@ static char *add_item(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe
     return (char *)(item + 1);
 }
 
-static void refuse(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, uint32_t channel,
-                   enum ofi_refusal why)
+static void refuse(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, enum ofi_refusal why)
 {
     inbox->refused = (uint8_t)why;
-    note_due(ofi, inbox, pe, channel);
+    note_due(ofi, inbox);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -128,20 +129,19 @@ static bool fetches(const struct ofi_record *record)
 }
 
 // By the processor. False without memory for the answer.
-static bool do_now(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, uint32_t pe, uint32_t channel,
-                   const struct ofi_record *record)
+static bool do_now(struct gpsh_ofi *ofi, struct ofi_inbox *inbox, const struct ofi_record *record)
 {
     uint64_t old = 0;
     void *local = (void *)(uintptr_t)(record + 1);
     if (record->op.kind == GPSH_OP_GET)
-        local = add_item(ofi, inbox, pe, channel, record, record->op.bytes);
+        local = add_item(ofi, inbox, record, record->op.bytes);
     if (!local)
         return false;
     const struct gpsh_op op = gpsh_request_op(&record->op, local, &old);
     gpsh_direct_do(&op, ofi->env.regions[record->op.region].base);
     if (!fetches(record))
         return true;
-    char *to = add_item(ofi, inbox, pe, channel, record, sizeof old);
+    char *to = add_item(ofi, inbox, record, sizeof old);
     if (to)
         memcpy(to, &old, sizeof old);
     return to;
@@ -158,7 +158,7 @@ static int begin(struct gpsh_ofi *ofi, struct task *task)
     if (task->processor)
         return 0;
     if (record->op.kind == GPSH_OP_GET) {
-        task->reply = gpsh_ofi_message(ofi, (int)task->pe, OFI_REPLY, (int)task->channel);
+        task->reply = reply_new(ofi, task->inbox);
         if (!task->reply)
             return gpsh_last_error_code();
         struct ofi_item *item = (struct ofi_item *)(void *)(task->reply->parcel + 1);
@@ -175,14 +175,10 @@ static enum ofi_refusal enqueue(struct gpsh_ofi *ofi, struct ofi_message *messag
 {
     struct ofi_agent *agent = ofi->agent;
     struct task *task = &agent->tasks[agent->begun % TASKS];
-    *task = (struct task){.message = message,
-                          .record = record,
-                          .inbox = inbox,
-                          .pe = message->parcel->pe,
-                          .channel = message->parcel->channel};
+    *task = (struct task){.message = message, .record = record, .inbox = inbox};
     int status = begin(ofi, task);
     if (status < 0) {
-        GPSH_LOG(ERROR, "ofi", "an operation of PE %u on the heap failed: %s", task->pe,
+        GPSH_LOG(ERROR, "ofi", "an operation of PE %d on the heap failed: %s", inbox->pe,
                  gpsh_last_error());
         if (task->reply)
             gpsh_ofi_message_drop(ofi, task->reply);
@@ -196,19 +192,19 @@ static enum ofi_refusal enqueue(struct gpsh_ofi *ofi, struct ofi_message *messag
 static void finish(struct gpsh_ofi *ofi, struct task *task, uint64_t number)
 {
     struct ofi_inbox *inbox = task->inbox;
-    if (task->processor && !do_now(ofi, inbox, task->pe, task->channel, task->record))
-        refuse(ofi, inbox, task->pe, task->channel, OFI_REFUSED_MEMORY);
+    if (task->processor && !do_now(ofi, inbox, task->record))
+        refuse(ofi, inbox, OFI_REFUSED_MEMORY);
     inbox->done++;
     if (task->reply) {
         reply_send(ofi, inbox, task->reply);
     } else if (!task->processor && fetches(task->record)) {
-        char *to = add_item(ofi, inbox, task->pe, task->channel, task->record, 8);
+        char *to = add_item(ofi, inbox, task->record, 8);
         if (to)
             memcpy(to, &ofi->agent->queue->results[number % TASKS], 8);
         else
-            refuse(ofi, inbox, task->pe, task->channel, OFI_REFUSED_MEMORY);
+            refuse(ofi, inbox, OFI_REFUSED_MEMORY);
     }
-    note_due(ofi, inbox, task->pe, task->channel);
+    note_due(ofi, inbox);
     if (!--task->message->held)
         gpsh_ofi_received(ofi, task->message);
 }
@@ -221,7 +217,7 @@ static void check_queue(struct gpsh_ofi *ofi)
     GPSH_LOG(ERROR, "ofi", "the heap is lost: %s", gpsh_last_error());
     for (; agent->finished < agent->begun; agent->finished++) {
         struct task *task = &agent->tasks[agent->finished % TASKS];
-        refuse(ofi, task->inbox, task->pe, task->channel, OFI_REFUSED_QUEUE);
+        refuse(ofi, task->inbox, OFI_REFUSED_QUEUE);
         if (task->reply)
             gpsh_ofi_message_drop(ofi, task->reply);
         if (!--task->message->held)
@@ -281,7 +277,7 @@ static enum ofi_refusal carry_out(struct gpsh_ofi *ofi, struct ofi_message *mess
 {
     if (ofi->agent->ops)
         return enqueue(ofi, message, inbox, record);
-    if (!do_now(ofi, inbox, message->parcel->pe, message->parcel->channel, record))
+    if (!do_now(ofi, inbox, record))
         return OFI_REFUSED_MEMORY;
     inbox->done++;
     return OFI_REFUSED_NOT;
@@ -292,7 +288,7 @@ static void take_request(struct gpsh_ofi *ofi, struct ofi_message *message, stru
     const struct ofi_parcel *parcel = message->parcel;
     const char *at = (const char *)(parcel + 1), *end = at + parcel->bytes;
     if (parcel->number != inbox->seen + 1 && !inbox->refused)
-        refuse(ofi, inbox, parcel->pe, parcel->channel, OFI_REFUSED_GAP);
+        refuse(ofi, inbox, OFI_REFUSED_GAP);
     inbox->seen = parcel->number;
     while (at < end && !inbox->refused) {
         const struct ofi_record *record = next_record(&at, end);
@@ -300,10 +296,10 @@ static void take_request(struct gpsh_ofi *ofi, struct ofi_message *message, stru
                                    ? carry_out(ofi, message, inbox, record)
                                    : OFI_REFUSED_RANGE;
         if (why)
-            refuse(ofi, inbox, parcel->pe, parcel->channel, why);
+            refuse(ofi, inbox, why);
     }
     if (!ofi->agent->ops)
-        note_due(ofi, inbox, parcel->pe, parcel->channel);
+        note_due(ofi, inbox);
 }
 
 static struct ofi_inbox *inbox_of(struct gpsh_ofi *ofi, const struct ofi_parcel *parcel)
@@ -311,7 +307,12 @@ static struct ofi_inbox *inbox_of(struct gpsh_ofi *ofi, const struct ofi_parcel 
     struct ofi_inbox **inboxes = &ofi_peer_of(ofi, (int)parcel->pe)->inboxes;
     if (!*inboxes)
         *inboxes = calloc((size_t)ofi->env.channels, sizeof **inboxes);
-    return *inboxes ? &(*inboxes)[parcel->channel] : NULL;
+    if (!*inboxes)
+        return NULL;
+    struct ofi_inbox *inbox = &(*inboxes)[parcel->channel];
+    inbox->pe = (int)parcel->pe;
+    inbox->channel = parcel->channel;
+    return inbox;
 }
 
 void gpsh_ofi_agent_take(struct gpsh_ofi *ofi, struct ofi_message *message)
@@ -320,7 +321,7 @@ void gpsh_ofi_agent_take(struct gpsh_ofi *ofi, struct ofi_message *message)
     struct ofi_inbox *inbox = inbox_of(ofi, parcel);
     if (inbox && parcel->kind == OFI_PING) {
         inbox->pinged = parcel->number + 1;
-        note_due(ofi, inbox, parcel->pe, parcel->channel);
+        note_due(ofi, inbox);
     } else if (inbox) {
         message->held = 1;
         take_request(ofi, message, inbox);
@@ -336,14 +337,10 @@ bool gpsh_ofi_agent_reply(struct gpsh_ofi *ofi)
     if (agent->ops)
         drive_queue(ofi);
     for (size_t i = 0; i < agent->n_due; i++) {
-        struct ofi_inbox *inbox =
-            &ofi_peer_of(ofi, (int)agent->due[i].pe)->inboxes[agent->due[i].channel];
-        struct ofi_message *reply = inbox->reply;
+        struct ofi_inbox *inbox = agent->due[i];
+        struct ofi_message *reply = inbox->reply ? inbox->reply : reply_new(ofi, inbox);
         inbox->due = false;
         inbox->reply = NULL;
-        if (!reply)
-            reply =
-                gpsh_ofi_message(ofi, (int)agent->due[i].pe, OFI_REPLY, (int)agent->due[i].channel);
         if (reply)
             reply_send(ofi, inbox, reply);
     }

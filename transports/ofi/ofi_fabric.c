@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/hash.h"
 #include "core/thread.h"
 
 static struct {
@@ -139,9 +140,7 @@ uint64_t gpsh_ofi_machine(const struct gpsh_ofi *ofi)
     }
     struct stat network = {0};
     stat("/proc/self/ns/net", &network);
-    uint64_t number = (uint64_t)network.st_ino;
-    for (const char *at = boot; *at; at++)
-        number = (number ^ (unsigned char)*at) * 0x100000001b3;
+    const uint64_t number = gpsh_hash_more((uint64_t)network.st_ino, boot, strlen(boot));
     return number ? number : 1;
 }
 

@@ -164,8 +164,9 @@ struct ofi_slot {
 
 // What a request is at the target, and how far the agent is with it.
 struct ofi_inbox {
-    uint64_t seen; // number of the last request
-    uint64_t taken, done;
+    int pe, channel; // of the requests
+    uint64_t seen;   // number of the last one
+    uint64_t done;
     uint64_t pinged;
     uint8_t refused;           // enum ofi_refusal
     bool due;                  // a reply is

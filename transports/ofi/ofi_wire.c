@@ -206,27 +206,21 @@ static bool send_now(struct gpsh_ofi *ofi, struct ofi_message *message)
         gpsh_ofi_message_drop(ofi, message);
         return true;
     }
-    if (bytes <= ofi->inject && !ofi->local_keys) {
-        ssize_t error = fi_inject(ofi->wire.ep, message->parcel, bytes, ofi_address(peer));
-        if (error != -FI_EAGAIN)
-            gpsh_ofi_message_drop(ofi, message);
-        if (error && error != -FI_EAGAIN)
-            gpsh_ofi_peer_fail(ofi, message->pe, GPUSHMEM_ERR_PE_FAILED,
-                               "no message reaches PE %d by libfabric: %s", message->pe,
-                               ofi->library->strerror((int)-error));
-        return error != -FI_EAGAIN;
-    }
-    ssize_t error = fi_send(ofi->wire.ep, message->parcel, bytes, message->descriptor,
-                            ofi_address(peer), &message->context);
-    if (!error)
-        ofi->wire.sending++;
-    if (error && error != -FI_EAGAIN) {
+    bool inject = bytes <= ofi->inject && !ofi->local_keys;
+    ssize_t error = inject ? fi_inject(ofi->wire.ep, message->parcel, bytes, ofi_address(peer))
+                           : fi_send(ofi->wire.ep, message->parcel, bytes, message->descriptor,
+                                     ofi_address(peer), &message->context);
+    if (error == -FI_EAGAIN)
+        return false;
+    if (error || inject)
         gpsh_ofi_message_drop(ofi, message);
+    else
+        ofi->wire.sending++;
+    if (error)
         gpsh_ofi_peer_fail(ofi, message->pe, GPUSHMEM_ERR_PE_FAILED,
                            "no message reaches PE %d by libfabric: %s", message->pe,
                            ofi->library->strerror((int)-error));
-    }
-    return error != -FI_EAGAIN;
+    return true;
 }
 
 void gpsh_ofi_send(struct gpsh_ofi *ofi, struct ofi_message *message)
