@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "commands.h"
-#include "core/error.h"
 #include "info_settings.h"
 #include "page.h"
 #include "say.h"
@@ -91,10 +90,8 @@ int gpsh_cli_print_collectives(void)
     status =
         gpsh_setting_fail_at("GPUSHMEM_COLLECTIVES", gpsh_coll_limits_read(settings.collectives));
     gpsh_settings_clear(&settings);
-    if (status) {
-        gpsh_cli_say("info", "%s", gpsh_last_error());
-        return 1;
-    }
+    if (status)
+        return gpsh_cli_fail("info");
     gpsh_page_paragraph(
         "Collectives of streams where all members are mapped; bytes of a block, dest "
         "and source apart.");

@@ -165,7 +165,5 @@ int gpsh_cli_print_peers(bool json)
         if (!status)
             status = gpushmem_finalize();
     }
-    if (status)
-        gpsh_cli_say("info", "%s", gpushmem_last_error());
-    return status ? 1 : 0;
+    return status ? gpsh_cli_fail("info") : 0;
 }

@@ -24,9 +24,7 @@ int gpsh_info_settings_read(enum gpsh_info_for whose, struct gpsh_settings *sett
                                                : 0;
     if (!status)
         status = gpsh_settings_read_process("GPUSHMEM_", settings);
-    if (status)
-        gpsh_cli_say("info", "%s", gpushmem_last_error());
-    return status ? 1 : 0;
+    return status ? gpsh_cli_fail("info") : 0;
 }
 
 static const char *allowed(const struct gpsh_setting *row, char *text, size_t bytes)

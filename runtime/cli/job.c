@@ -24,11 +24,6 @@ static const double kill_again_s = 0.5;
 // How long other PEs may go on after one left without finalize before a warning is printed.
 static const double left_alone_s = 3;
 
-static double clock_s(void)
-{
-    return (double)gpsh_clock_ns() * 1e-9;
-}
-
 // "PE" or "3 PEs", to follow "the" or "the other".
 static const char *count(char *text, size_t bytes, int n)
 {
@@ -65,7 +60,7 @@ static void ask_all_to_end(struct gpsh_job *j, int signal)
     signal_all(j, signal);
     signal_all(j, SIGCONT); // a stopped process would not notice
     j->terminate_at_s = 0;
-    j->kill_at_s = clock_s() + j->options->grace_s;
+    j->kill_at_s = gpsh_clock_s() + j->options->grace_s;
 }
 
 void gpsh_job_begin(struct gpsh_job *j)
@@ -74,7 +69,7 @@ void gpsh_job_begin(struct gpsh_job *j)
     for (int pe = 0; pe < j->n_pes; pe++)
         j->n_running += j->pes[pe].running;
     if (j->options->timeout_s > 0)
-        j->timeout_at_s = clock_s() + j->options->timeout_s;
+        j->timeout_at_s = gpsh_clock_s() + j->options->timeout_s;
 }
 
 static void begin_ending(struct gpsh_job *j, int exit_status, int n_ended)
@@ -179,7 +174,7 @@ void gpsh_job_on_child_ends(struct gpsh_job *j)
             j->exit_status = c->status;
         if (is_joined(j, pe) && j->warn_at_s == 0) {
             j->left = pe;
-            j->warn_at_s = clock_s() + left_alone_s;
+            j->warn_at_s = gpsh_clock_s() + left_alone_s;
         }
     }
     if (worst < 0)
@@ -286,7 +281,7 @@ static void say_hang_report(struct gpsh_job *j)
 void gpsh_job_on_call(struct gpsh_job *j)
 {
     if (j->report_at_s == 0)
-        j->report_at_s = clock_s() + report_after_s;
+        j->report_at_s = gpsh_clock_s() + report_after_s;
 }
 
 void gpsh_job_on_signal(struct gpsh_job *j, int signal)
@@ -295,7 +290,7 @@ void gpsh_job_on_signal(struct gpsh_job *j, int signal)
     bool interrupt = signal == SIGINT || signal == SIGQUIT;
     j->n_interrupts += interrupt;
     if (interrupt && j->n_interrupts > 2)
-        j->kill_at_s = clock_s();
+        j->kill_at_s = gpsh_clock_s();
     bool final = signal == SIGTERM || signal == SIGHUP || (interrupt && j->n_interrupts == 2);
     if (final && !j->ending) {
         snprintf(j->reason, sizeof(j->reason), "received signal %d (%s)", signal,
@@ -320,7 +315,7 @@ static void on_timeout(struct gpsh_job *j)
     snprintf(j->reason, sizeof(j->reason), "the job ran longer than %g s (--timeout)",
              j->options->timeout_s);
     begin_ending(j, GPSH_RUN_EXIT_TIMEOUT, j->n_running);
-    j->report_at_s = j->terminate_at_s = clock_s() + last_words_s;
+    j->report_at_s = j->terminate_at_s = gpsh_clock_s() + last_words_s;
     for (int pe = 0; pe < j->n_pes; pe++) {
         if (is_joined(j, pe))
             kill(j->pes[pe].pid, SIGUSR1);
@@ -344,7 +339,7 @@ static bool is_due(double at_s, double now_s)
 
 bool gpsh_job_on_time(struct gpsh_job *j)
 {
-    double now_s = clock_s();
+    double now_s = gpsh_clock_s();
     if (is_due(j->warn_at_s, now_s))
         on_left_alone(j);
     if (is_due(j->timeout_at_s, now_s) && !j->ending)

@@ -453,7 +453,7 @@ static void keeper_signal(const struct gpsh_keeper *k, int signal)
 
 void gpsh_keeper_wake(struct gpsh_keeper *k)
 {
-    double now_s = (double)gpsh_clock_ns() * 1e-9;
+    double now_s = gpsh_clock_s();
     if (k->asked_s == 0) {
         k->asked_s = now_s;
         if (send(k->socket, "?", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {

@@ -14,11 +14,6 @@ enum { LONGEST = 2048, PES_BYTES = 400 };
 // Lines wait until nothing has come for the first of these times, or for the second.
 static const double quiet_s = 0.1, longest_wait_s = 0.5;
 
-static double clock_s(void)
-{
-    return (double)gpsh_clock_ns() * 1e-9;
-}
-
 // One more line, whose text is owned. False: there is no room, or the text is NULL.
 static bool line_add(struct gpsh_log_merge *m, char *text, bool own)
 {
@@ -46,7 +41,7 @@ void gpsh_log_merge_add(struct gpsh_log_merge *m, int pe, const char *text)
     if (i == m->n && !line_add(m, strdup(text), false))
         return;
     m->lines[i].said[pe] = true;
-    m->last_s = clock_s();
+    m->last_s = gpsh_clock_s();
     if (m->n == 1 && m->first_s == 0)
         m->first_s = m->last_s;
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "commands.h"
-#include "core/error.h"
 #include "info_settings.h"
 #include "page.h"
 #include "say.h"
@@ -26,10 +25,8 @@ static int print_providers(const struct gpsh_transport_ops *ops,
     struct gpsh_table table = {.columns = COLUMNS};
     gpsh_table_add_words(&table, "provider|progress|atomics by|messages|GPU memory");
     int status = ops->survey_all(settings, add_row, &table);
-    if (status) {
-        gpsh_cli_say("info", "%s", gpsh_last_error());
-        return 1;
-    }
+    if (status)
+        return gpsh_cli_fail("info");
     gpsh_table_print(&table);
     return 0;
 }

@@ -493,14 +493,14 @@ static int wait_ms(const struct launcher *l)
     at_s = line_s > 0 && line_s < at_s ? line_s : at_s;
     if (l->lines.refused)
         return 1;
-    double wait_ms = ceil((at_s - (double)gpsh_clock_ns() * 1e-9) * 1e3);
+    double wait_ms = ceil((at_s - gpsh_clock_s()) * 1e3);
     return isinf(at_s) ? -1 : wait_ms < 0 ? 0 : wait_ms > 3600e3 ? 3600000 : (int)wait_ms;
 }
 
 static void log_print_due(struct launcher *l)
 {
     double due_s = gpsh_log_merge_due_s(&l->log);
-    if (due_s > 0 && due_s <= (double)gpsh_clock_ns() * 1e-9)
+    if (due_s > 0 && due_s <= gpsh_clock_s())
         log_print(l);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "core/printable.h"
 
 static struct {
@@ -41,4 +42,10 @@ void gpsh_cli_say(const char *command, const char *format, ...)
         // Nobody is left to be told.
     }
     errno = saved_errno;
+}
+
+int gpsh_cli_fail(const char *command)
+{
+    gpsh_cli_say(command, "%s", gpsh_last_error());
+    return 1;
 }

@@ -91,10 +91,8 @@ static bool find_job(const char *operand, struct gpsh_boards *boards)
     }
     status = gpsh_boards_read(boards, gpsh_board_is_of_job, s.job);
     if (status)
-        gpsh_cli_say("stat", "%s", gpushmem_last_error());
-    else if (boards->n == 0)
-        return complain_nothing(operand, boards);
-    return !status;
+        return !gpsh_cli_fail("stat");
+    return boards->n > 0 || complain_nothing(operand, boards);
 }
 
 // ---- Waits ----
@@ -356,7 +354,7 @@ static int print_jobs(void)
     int status = gpsh_boards_read(&boards, NULL, NULL);
     struct gpsh_table table = {.columns = 4};
     if (status)
-        gpsh_cli_say("stat", "%s", gpushmem_last_error());
+        gpsh_cli_fail("stat");
     else if (boards.n == 0)
         gpsh_cli_say("stat", "no PE of this user runs on this host");
     else

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "commands.h"
-#include "gpushmem/gpushmem.h"
 #include "observe/trace_merge.h"
 #include "options.h"
 #include "say.h"
@@ -22,10 +21,8 @@ static int merge_others(const char *file, struct gpsh_trace_outcome *outcome)
         printf("%s\n", text);
         if (!others)
             return 0;
-        if (gpsh_trace_merge(file, &(struct gpsh_trace_pick){0}, false, outcome)) {
-            gpsh_cli_say("trace", "%s", gpushmem_last_error());
-            return 1;
-        }
+        if (gpsh_trace_merge(file, &(struct gpsh_trace_pick){0}, false, outcome))
+            return gpsh_cli_fail("trace");
         if (!outcome->n_parts || outcome->others >= others) // they cannot be deleted
             return 0;
     }
@@ -34,10 +31,8 @@ static int merge_others(const char *file, struct gpsh_trace_outcome *outcome)
 static int trace_merge(const char *file)
 {
     struct gpsh_trace_outcome outcome;
-    if (gpsh_trace_merge(file, &(struct gpsh_trace_pick){0}, false, &outcome)) {
-        gpsh_cli_say("trace", "%s", gpushmem_last_error());
-        return 1;
-    }
+    if (gpsh_trace_merge(file, &(struct gpsh_trace_pick){0}, false, &outcome))
+        return gpsh_cli_fail("trace");
     if (!outcome.n_parts) {
         gpsh_cli_say("trace",
                      "there are no parts %s.*.part; give the name that GPUSHMEM_TRACE had in the "
@@ -80,7 +75,7 @@ void gpsh_trace_join_left(const char *file, int run_pid)
     if (!file || !file[0])
         return;
     if (gpsh_trace_merge(file, &pick, false, &outcome)) {
-        gpsh_cli_say("run", "%s", gpushmem_last_error());
+        gpsh_cli_fail("run");
     } else if (outcome.n_parts) {
         gpsh_trace_outcome_print(file, &outcome, text, sizeof text);
         gpsh_cli_say("run", "%s", text);

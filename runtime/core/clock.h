@@ -11,6 +11,12 @@ uint64_t gpsh_clock_ns(void);
 // The same clock as it stood some milliseconds ago at most, for a quarter of the cost.
 uint64_t gpsh_clock_coarse_ns(void);
 
+// In seconds, for the plans of a program.
+static inline double gpsh_clock_s(void)
+{
+    return (double)gpsh_clock_ns() * 1e-9;
+}
+
 // So much later than now.
 static inline uint64_t gpsh_clock_in(int64_t ms)
 {

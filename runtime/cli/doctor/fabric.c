@@ -218,10 +218,8 @@ int gpsh_report_fabric(const struct gpsh_report *report, bool json)
     static struct letter letter;
     int exit_status = 0;
     int status = gpsh_bootstrap_init(&boot);
-    if (status) {
-        gpsh_cli_say("doctor", "%s", gpsh_last_error());
-        return 1;
-    }
+    if (status)
+        return gpsh_cli_fail("doctor");
     letter_write(report, &letter);
     status = gpsh_bootstrap_put(&boot, &letter, sizeof letter);
     if (!status)
@@ -230,8 +228,7 @@ int gpsh_report_fabric(const struct gpsh_report *report, bool json)
         status = letters_compare(&boot, report, json, &exit_status);
     if (!status)
         status = gpsh_bootstrap_exchange(&boot);
-    if (status)
-        gpsh_cli_say("doctor", "%s", gpsh_last_error());
+    exit_status = status ? gpsh_cli_fail("doctor") : exit_status;
     gpsh_bootstrap_finalize(&boot);
-    return status ? 1 : exit_status;
+    return exit_status;
 }

@@ -9,7 +9,6 @@
 #include "commands.h"
 #include "core/config.h"
 #include "core/nic_choice.h"
-#include "gpushmem/gpushmem.h"
 #include "options.h"
 #include "say.h"
 
@@ -143,10 +142,8 @@ static int svg_write(const struct gpsh_topo_view *view, const char *name)
 
 static int view_show(struct gpsh_topo_view *view, bool json, const char *svg)
 {
-    if (view_choose(view)) {
-        gpsh_cli_say("topo", "%s", gpushmem_last_error());
-        return 1;
-    }
+    if (view_choose(view))
+        return gpsh_cli_fail("topo");
     if (json)
         gpsh_topo_print_json(view);
     else if (!svg)
@@ -180,10 +177,8 @@ int gpsh_cmd_topo(int argc, char **argv)
                               argv[operand]);
         return GPSH_OPTIONS_EXIT_USAGE;
     }
-    if (gpsh_topo_read(xml, &view.machine)) {
-        gpsh_cli_say("topo", "%s", gpushmem_last_error());
-        return 1;
-    }
+    if (gpsh_topo_read(xml, &view.machine))
+        return gpsh_cli_fail("topo");
     gpsh_nvlinks_read(&view.machine);
     status = view_show(&view, json, svg);
     gpsh_topo_clear(&view.machine);
