@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "observe/counters.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,14 +64,14 @@ static bool read_ring(const struct gpsh_sheet *sheet, const char *board, uint64_
     return out->operations || out->errors;
 }
 
-static void print_owner(const struct gpsh_sheet *sheet, int channel, char *text, size_t bytes)
+void gpsh_channel_name(uint64_t channel, int n_proxies, char *text, size_t bytes)
 {
     if (channel == 0)
         snprintf(text, bytes, "default context");
-    else if (channel <= sheet->n_proxies)
-        snprintf(text, bytes, "proxy thread %d", channel - 1);
+    else if (channel <= (uint64_t)n_proxies)
+        snprintf(text, bytes, "proxy thread %" PRIu64, channel - 1);
     else
-        snprintf(text, bytes, "context %d", channel - sheet->n_proxies);
+        snprintf(text, bytes, "context %" PRIu64, channel - (uint64_t)n_proxies);
 }
 
 static bool read_flow(const struct gpsh_sheet *sheet, const char *board, uint64_t index,
@@ -78,11 +79,11 @@ static bool read_flow(const struct gpsh_sheet *sheet, const char *board, uint64_
 {
     uint64_t n_pes = (uint64_t)sheet->n_pes, row = index / n_pes;
     uint64_t transport = row / (uint64_t)sheet->n_channels;
-    int channel = (int)(row % (uint64_t)sheet->n_channels);
+    uint64_t channel = row % (uint64_t)sheet->n_channels;
     const void *flows = board + sheet->flows + row * sheet->flow_stride;
     const struct gpsh_flow *flow = (const struct gpsh_flow *)flows + index % n_pes;
     *out = (struct gpushmem_counters){.kind = GPUSHMEM_COUNTERS_FLOW,
-                                      .number = channel,
+                                      .number = (int32_t)channel,
                                       .pe = (int32_t)(index % n_pes),
                                       .operations = load(&flow->posted),
                                       .completed = load(&flow->completed),
@@ -90,7 +91,7 @@ static bool read_flow(const struct gpsh_sheet *sheet, const char *board, uint64_
                                       .retries = load(&flow->retries),
                                       .peak = load(&flow->peak),
                                       .reconnects = load(&flow->reconnects)};
-    print_owner(sheet, channel, out->owner, sizeof out->owner);
+    gpsh_channel_name(channel, sheet->n_proxies, out->owner, sizeof out->owner);
     snprintf(out->transport, sizeof out->transport, "%.15s", sheet->transports[transport]);
     return out->operations || out->retries;
 }

@@ -51,6 +51,9 @@ bool gpsh_sheet_sound(const struct gpsh_sheet *sheet, uint64_t at);
 bool gpsh_sheet_next(const struct gpsh_sheet *sheet, const void *board, uint64_t *position,
                      struct gpushmem_counters *out);
 
+// Who posts to that channel: "proxy thread 0".
+void gpsh_channel_name(uint64_t channel, int n_proxies, char *text, size_t bytes);
+
 // Operations that are loads and stores, counted where GPUSHMEM_STATS asks for it: then the fast
 // paths leave them to the slow ones (gpsh_heap_serve), so that nothing is paid for it otherwise.
 // NULL: they are not counted.

@@ -16,6 +16,7 @@
 #include "core/memory_file.h"
 #include "core/sha256.h"
 #include "core/text.h"
+#include "observe/counters.h"
 #include "observe/trace_events.h"
 #include "transport/transport.h"
 
@@ -146,24 +147,13 @@ static void event_write(struct writer *w, const struct gpsh_event *e)
 
 // ---- Tracks ----
 
-static void lane_name(const struct gpsh_trace_head *head, uint64_t lane, char *text, size_t bytes)
-{
-    uint64_t proxies = (uint64_t)head->n_proxies;
-    if (lane == 0)
-        snprintf(text, bytes, "default context");
-    else if (lane <= proxies)
-        snprintf(text, bytes, "proxy thread %" PRIu64, lane - 1);
-    else
-        snprintf(text, bytes, "context %" PRIu64, lane - proxies);
-}
-
 static void track_name(const struct gpsh_trace_head *head, uint32_t track, char *text, size_t bytes)
 {
     char owner[48];
     if (track >= GPSH_TRACK_QUEUES) {
         uint64_t row = (track - GPSH_TRACK_QUEUES) / (uint64_t)head->n_pes;
         uint64_t pe = (track - GPSH_TRACK_QUEUES) % (uint64_t)head->n_pes;
-        lane_name(head, row / GPSH_TRACE_TRANSPORTS, owner, sizeof owner);
+        gpsh_channel_name(row / GPSH_TRACE_TRANSPORTS, head->n_proxies, owner, sizeof owner);
         snprintf(text, bytes, "queue of %s to PE %" PRIu64 ", %s", owner, pe,
                  head->transports[row % GPSH_TRACE_TRANSPORTS]);
     } else if (track >= GPSH_TRACK_RING) {
