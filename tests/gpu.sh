@@ -433,6 +433,9 @@ if [ -z "$quick" ] && command -v compute-sanitizer >/dev/null; then
     for name in amo order; do
         sanitized racecheck device_$name 1
     done
+    # with queues that are there before its kernels: of those that come up meanwhile memcheck knows nothing
+    check "perf_gpu_nic_posts under memcheck" timeout $limit compute-sanitizer --tool memcheck --error-exitcode 9 \
+        "$bin/perf_gpu_nic_posts"
 fi
 
 if [ -n "$perf" ]; then
