@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // clock_gettime
 #include "proxy/kernel_queues.h"
 
 #include <pthread.h>
@@ -7,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "connect/net.h"
 #include "core/clock.h"
@@ -18,53 +16,13 @@
 #include "gpushmem/gpushmem.h"
 #include "job/job.h"
 #include "memory/heap.h"
-#include "progress/waiter.h"
 #include "proxy/doorbells.h"
-#include "proxy/kernel_completions.h"
+#include "proxy/kernel_lane.h"
+#include "proxy/kernel_requests.h"
 
-enum {
-    LOOK_MS = 5,
-    LOOKS_FAR = 16, // queues in GPU memory that are looked at each time
-};
+enum { LOOK_MS = 5 };
 
-// What the host knows of a queue.
-struct known {
-    struct gpsh_kernel_queue queue;
-    uint64_t *marks; // device memory
-    bool told;
-    bool waits; // for the thread that maps it
-    bool over;  // it has failed, which kernels know
-    bool heard; // it has failed, which the program was told
-    // completions below this, modulo 2^24, were looked at for failures
-    uint32_t looked;
-};
-
-static struct {
-    pthread_mutex_t lock;
-    const struct gpsh_device_memory *memory;
-    // A table for each context, the default one's first, in device memory; NULL: kernels post to no
-    // NIC. A queue's number counts the PEs of all tables.
-    char *tables;
-    size_t table_bytes;
-    int n_tables;
-    struct known *known;             // [n_tables * n_pes]
-    uint32_t *n_used_of;             // [n_tables] queues of that table that have ever been up
-    struct gpushmem_nic_queue *copy; // as one was read last, host memory
-    struct gpsh_completions completions;
-    uint32_t turn;                 // which queue is looked at first
-    uint32_t *used, n_used;        // [n_used] queues that have ever been up
-    uint32_t n_waiting;            // queues that wait for the watcher
-    struct gpsh_handle_host *host; // where answers land
-    bool said;                     // why some PE's queue cannot be had
-    bool asked;                    // for any queue
-    bool host_rings;               // for kernels, of some queue
-    // Finds failures, and maps queues into a GPU, whose driver may have to wait for kernels.
-    struct gpsh_thread watcher;
-    pthread_cond_t wake;
-    bool stop;
-    void **mapped; // [n_mapped]
-    size_t n_mapped;
-} lane = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct gpsh_kernel_lane lane = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // ---- Making ----
 
@@ -91,28 +49,6 @@ static int register_answers(void)
     return 0;
 }
 
-static size_t n_queues(void)
-{
-    return (size_t)lane.n_tables * (size_t)gpsh_job()->n_pes;
-}
-
-static struct gpushmem_nic *table_at(int table)
-{
-    return (struct gpushmem_nic *)(void *)(lane.tables + (size_t)table * lane.table_bytes);
-}
-
-static int pe_of(uint32_t number)
-{
-    return (int)(number % (uint32_t)gpsh_job()->n_pes);
-}
-
-// In device memory.
-static struct gpushmem_nic_queue *queue_at(uint32_t number)
-{
-    int table = (int)(number / (uint32_t)gpsh_job()->n_pes);
-    return &gpushmem_nic_queues(table_at(table))[pe_of(number)];
-}
-
 // As many as requests may be under way.
 static uint32_t n_marks(const struct gpsh_kernel_queue *queue)
 {
@@ -122,7 +58,7 @@ static uint32_t n_marks(const struct gpsh_kernel_queue *queue)
     return n;
 }
 
-static void free_marks(struct known *known)
+static void free_marks(struct gpsh_known_queue *known)
 {
     if (known->marks)
         lane.memory->device_free(known->marks, n_marks(&known->queue) * sizeof *known->marks);
@@ -142,7 +78,7 @@ static void release(void)
     lane.n_mapped = 0;
     if (lane.tables)
         lane.memory->device_free(lane.tables, (size_t)lane.n_tables * lane.table_bytes);
-    for (size_t i = 0; lane.known && i < n_queues(); i++)
+    for (size_t i = 0; lane.known && i < gpsh_lane_n_queues(&lane); i++)
         free_marks(&lane.known[i]);
     free(lane.known);
     free(lane.used);
@@ -158,15 +94,6 @@ static void release(void)
 }
 
 // ---- Queues that come up ----
-
-// Words of the table, which kernels may look at meanwhile.
-static void write_word(uint32_t *to, uint32_t value)
-{
-    if (lane.memory->cpu_threads)
-        __atomic_store_n(to, value, __ATOMIC_RELEASE);
-    else
-        lane.memory->device_write(to, &value, sizeof value);
-}
 
 // What the host writes of a queue. A kernel that finds out whether it is up may look at some of it.
 static void write_queue(struct gpushmem_nic_queue *to, const struct gpushmem_nic_queue *from)
@@ -198,7 +125,7 @@ static bool takes_atomics(int pe)
     return !gpsh_net()->cpu_atomics && (peer->amo < 0 || peer->amo == peer->data);
 }
 
-static struct gpushmem_nic_queue as_kernels_see(const struct known *known, int pe)
+static struct gpushmem_nic_queue as_kernels_see(const struct gpsh_known_queue *known, int pe)
 {
     const struct gpsh_kernel_queue *queue = &known->queue;
     return (struct gpushmem_nic_queue){
@@ -234,15 +161,17 @@ static struct gpushmem_nic_queue as_kernels_see(const struct known *known, int p
 // The caller holds the lock. Those that wait for all queues find it before anybody posts there.
 static void come_up(uint32_t number)
 {
-    struct gpushmem_nic_queue *to = queue_at(number), seen;
-    int table = (int)(number / (uint32_t)gpsh_job()->n_pes), pe = pe_of(number);
+    struct gpushmem_nic_queue *to = gpsh_lane_queue(&lane, number), seen;
+    int table = gpsh_lane_table_of(number), pe = gpsh_lane_pe_of(number);
     uint32_t *n_used = &lane.n_used_of[table];
     seen = as_kernels_see(&lane.known[number], pe);
     write_queue(to, &seen);
     lane.used[lane.n_used++] = number;
-    write_word(&gpushmem_nic_used(table_at(table), gpsh_job()->n_pes)[*n_used], (uint32_t)pe);
-    write_word(&table_at(table)->n_used, ++*n_used);
-    write_word(&to->state, GPUSHMEM_NIC_UP);
+    gpsh_lane_write_word(
+        &lane, &gpushmem_nic_used(gpsh_lane_table(&lane, table), gpsh_job()->n_pes)[*n_used],
+        (uint32_t)pe);
+    gpsh_lane_write_word(&lane, &gpsh_lane_table(&lane, table)->n_used, ++*n_used);
+    gpsh_lane_write_word(&lane, &to->state, GPUSHMEM_NIC_UP);
     pthread_cond_signal(&lane.wake);
     GPSH_LOG(DEBUG, "kernel", "PE %d: kernels post to the NIC themselves, %u requests at a time%s",
              pe, seen.depth, table ? ", of a context" : "");
@@ -250,15 +179,15 @@ static void come_up(uint32_t number)
 
 static void stay_out(uint32_t number, const char *why)
 {
-    write_word(&queue_at(number)->state, GPUSHMEM_NIC_OUT);
+    gpsh_lane_write_word(&lane, &gpsh_lane_queue(&lane, number)->state, GPUSHMEM_NIC_OUT);
     if (!lane.said && is_demanded())
         GPSH_LOG(WARN, "kernel",
                  "GPUSHMEM_DEVICE_POST=nic, but what kernels do to PE %d goes through rings and "
                  "proxy: %s",
-                 pe_of(number), why);
+                 gpsh_lane_pe_of(number), why);
     else if (!lane.said)
         GPSH_LOG(INFO, "kernel", "what kernels do to PE %d goes through rings and proxy: %s",
-                 pe_of(number), why);
+                 gpsh_lane_pe_of(number), why);
     lane.said = true;
 }
 
@@ -309,7 +238,7 @@ static int give_doorbell(struct gpsh_kernel_queue *queue)
     return 0;
 }
 
-static int make_marks(struct known *known)
+static int make_marks(struct gpsh_known_queue *known)
 {
     known->marks = lane.memory->device_alloc(n_marks(&known->queue) * sizeof *known->marks);
     return known->marks ? 0 : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for a queue's marks");
@@ -318,7 +247,7 @@ static int make_marks(struct known *known)
 // The first queue that waits; false: none.
 static bool next_waiting(uint32_t *number)
 {
-    for (*number = 0; lane.n_waiting && *number < n_queues(); ++*number)
+    for (*number = 0; lane.n_waiting && *number < gpsh_lane_n_queues(&lane); ++*number)
         if (lane.known[*number].waits)
             return true;
     return false;
@@ -342,8 +271,6 @@ static void map_one(uint32_t number)
         come_up(number);
 }
 
-static void look_for_failures(void);
-
 // Until somebody wakes it, or it is time to look for failures again: that nobody finds who waits
 // for words, and not for completions.
 static void rest(void)
@@ -364,7 +291,7 @@ static void *run_watcher(void *arg)
         else
             pthread_cond_wait(&lane.wake, &lane.lock);
         if (!lane.stop)
-            look_for_failures();
+            gpsh_kernel_requests_find_failures(&lane);
     }
     pthread_mutex_unlock(&lane.lock);
     return NULL;
@@ -453,8 +380,8 @@ static int allocate(const struct gpushmem_dev *dev)
     lane.table_bytes = sizeof(struct gpushmem_nic) +
                        n_pes * (sizeof(struct gpushmem_nic_queue) + sizeof(uint32_t));
     lane.table_bytes = (lane.table_bytes + GPUSHMEM_NIC_LINE - 1) & ~(GPUSHMEM_NIC_LINE - 1u);
-    lane.known = calloc(n_queues(), sizeof *lane.known);
-    lane.used = calloc(n_queues(), sizeof *lane.used);
+    lane.known = calloc(gpsh_lane_n_queues(&lane), sizeof *lane.known);
+    lane.used = calloc(gpsh_lane_n_queues(&lane), sizeof *lane.used);
     lane.n_used_of = calloc((size_t)lane.n_tables, sizeof *lane.n_used_of);
     lane.copy = lane.memory->host_alloc(sizeof *lane.copy);
     int no_room = gpsh_completions_open(&lane.completions, lane.memory);
@@ -465,7 +392,7 @@ static int allocate(const struct gpushmem_dev *dev)
     const struct gpushmem_nic first = {.fences = 1, .dev = dev};
     int status = 0;
     for (int t = 0; t < lane.n_tables && !status; t++)
-        status = lane.memory->device_write(table_at(t), &first, sizeof first);
+        status = lane.memory->device_write(gpsh_lane_table(&lane, t), &first, sizeof first);
     return status;
 }
 
@@ -517,231 +444,17 @@ void gpsh_kernel_queues_unmake(bool rings_used)
 
 struct gpushmem_nic *gpsh_kernel_queues_table(int context)
 {
-    return lane.tables ? table_at(context) : NULL;
+    return lane.tables ? gpsh_lane_table(&lane, context) : NULL;
 }
 
-// ---- Failures ----
-
-static bool is_lost(int pe)
-{
-    return atomic_load_explicit(&gpsh_job()->peers[pe].error, memory_order_acquire);
-}
-
-static int say_failure(uint32_t number, const struct gpsh_failed_request *request)
-{
-    char why[320] = "";
-    int pe = pe_of(number);
-    const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
-    struct gpsh_transport *transport = gpsh_net()->transports[peer->data];
-    if (!is_lost(pe) && transport->ops->kernel_failed)
-        transport->ops->kernel_failed(transport, pe, lane.known[number].queue.rail,
-                                      request->syndrome, request->vendor, why, sizeof why);
-    bool known = is_lost(pe);
-    return gpsh_fail(known ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT,
-                     "a kernel's operation towards PE %d failed: %.250s", pe,
-                     known ? peer->reason : why);
-}
-
-// ---- Quiet ----
-
-// A queue as it is now. Kernels may go on meanwhile.
-static int read_queue(uint32_t number, struct gpushmem_nic_queue *out)
-{
-    const struct gpushmem_nic_queue *q = queue_at(number);
-    if (lane.memory->device_read)
-        return lane.memory->device_read(out, q, sizeof *out);
-    out->polled = __atomic_load_n(&q->polled, __ATOMIC_ACQUIRE);
-    out->done = __atomic_load_n(&q->done, __ATOMIC_ACQUIRE);
-    out->head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
-    out->failed = __atomic_load_n(&q->failed, __ATOMIC_ACQUIRE);
-    return 0;
-}
-
-static bool has_failed(const struct gpushmem_nic_queue *q, uint64_t end)
-{
-    return ~q->failed < end;
-}
-
-// The kernels' words say that the host has told of it.
-static int fail_queue(uint32_t number, const struct gpsh_failed_request *request)
-{
-    struct gpushmem_nic_queue *to = queue_at(number);
-    int status = say_failure(number, request);
-    uint64_t failed = ~request->position;
-    write_word((uint32_t *)&to->error, (uint32_t)status);
-    write_word(&to->state, GPUSHMEM_NIC_OUT);
-    if (lane.memory->cpu_threads)
-        __atomic_store_n(&to->failed, failed, __ATOMIC_RELEASE);
-    else
-        lane.memory->device_write(&to->failed, &failed, sizeof failed);
-    return status;
-}
-
-static int reach(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end,
-                 struct gpsh_failed_request *failed)
-{
-    return gpsh_completions_reach(&lane.completions, &lane.known[number].queue, q, end, failed);
-}
-
-// A kernel has found it. One that only gave up what is behind it has not.
-static bool is_told(const struct gpushmem_nic_queue *q, const struct gpsh_failed_request *request)
-{
-    return has_failed(q, request->position + 1);
-}
-
-// Whether what is below `end` is complete, or will not be, as was told (1), not yet (0), or why it
-// will not be. `q`: as it was read.
-static int look(uint32_t number, const struct gpushmem_nic_queue *q, uint64_t end)
-{
-    struct gpsh_failed_request failed;
-    int reached = reach(number, q, end, &failed);
-    if (reached < 0 && !is_told(q, &failed)) {
-        lane.known[number].heard = true;
-        return fail_queue(number, &failed);
-    }
-    return reached < 0 || has_failed(q, end) ? 1 : reached;
-}
-
-// About how many completions kernels have consumed, modulo 2^24: of a queue in host memory, what
-// its record says, so that nothing of the GPU's is read.
-static uint32_t consumed(uint32_t number)
-{
-    const struct gpsh_kernel_queue *queue = &lane.known[number].queue;
-    if (!gpsh_completions_are_far(&lane.completions, queue))
-        return __builtin_bswap32(__atomic_load_n(queue->cq_record, __ATOMIC_ACQUIRE));
-    return read_queue(number, lane.copy) ? 0 : (uint32_t)lane.copy->polled & GPSH_CQE_COUNT_MASK;
-}
-
-static bool shows_error(uint32_t number)
-{
-    struct known *known = &lane.known[number];
-    return gpsh_completions_show_error(&lane.completions, &known->queue, consumed(number),
-                                       &known->looked);
-}
-
-// As a kernel would that polls: the program hears of it at its next call. `q`: as it was read.
-static void find_failure(uint32_t number, const struct gpushmem_nic_queue *q)
-{
-    struct gpsh_failed_request failed;
-    if (reach(number, q, UINT64_MAX, &failed) >= 0)
-        return;
-    lane.known[number].over = true;
-    if (is_told(q, &failed))
-        return;
-    fail_queue(number, &failed);
-    __atomic_store_n(lane.host->nic_failure, 1, __ATOMIC_RELEASE);
-}
-
-static void look_for_failures(void)
-{
-    uint32_t far = 0;
-    for (uint32_t i = 0; i < lane.n_used && far < LOOKS_FAR; i++) {
-        uint32_t number = lane.used[lane.turn++ % lane.n_used];
-        struct known *known = &lane.known[number];
-        far += gpsh_completions_are_far(&lane.completions, &known->queue);
-        if (!known->over && shows_error(number) && !read_queue(number, lane.copy))
-            find_failure(number, lane.copy);
-    }
-}
-
-// Of a lost PE it is enough to hear once.
-static bool is_heard(uint32_t number)
-{
-    const uint32_t n_pes = (uint32_t)gpsh_job()->n_pes;
-    const bool lost = is_lost(pe_of(number));
-    bool any = false;
-    for (size_t i = number % n_pes; lost && i < n_queues(); i += n_pes)
-        any |= lane.known[i].heard;
-    return any || lane.known[number].heard;
-}
-
-// The first queue with a failure that the program has not heard of. The caller holds the lock.
-static bool take_failure(uint32_t *number, struct gpsh_failed_request *failed)
-{
-    for (uint32_t i = 0; i < lane.n_used; i++) {
-        *number = lane.used[i];
-        if (!is_heard(*number) && !read_queue(*number, lane.copy) &&
-            reach(*number, lane.copy, UINT64_MAX, failed) < 0) {
-            lane.known[*number].heard = true;
-            return true;
-        }
-    }
-    return false;
-}
-
-// Kernels say that some queue has failed, not which: more than one may have.
-int gpsh_kernel_queues_take_error(void)
-{
-    struct gpsh_handle_host *host = lane.host;
-    struct gpsh_failed_request failed;
-    uint32_t number;
-    if (!lane.tables || !__atomic_exchange_n(host->nic_failure, 0, __ATOMIC_ACQUIRE))
-        return 0;
-    pthread_mutex_lock(&lane.lock);
-    bool found = take_failure(&number, &failed);
-    if (found) // another one is the next call's
-        __atomic_store_n(host->nic_failure, 1, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lane.lock);
-    return found ? say_failure(number, &failed) : 0;
-}
-
-// Where queues stood when a wait began.
-struct ends {
-    uint32_t n;
-    struct end {
-        uint32_t number;
-        uint64_t position;
-    } * of; // [n]
-};
-
-// `context`: as of gpsh_kernel_queues_quiet.
-static int read_ends(struct ends *ends, int context)
-{
-    int status = 0;
-    for (uint32_t i = 0; !status && i < lane.n_used; i++) {
-        uint32_t number = lane.used[i];
-        if (context >= 0 && (int)(number / (uint32_t)gpsh_job()->n_pes) != context)
-            continue;
-        status = read_queue(number, lane.copy);
-        ends->of[ends->n++] = (struct end){number, lane.copy->head};
-    }
-    return status;
-}
-
-// 1 when all are there, 0 not yet, or a negative status: of a queue that has failed, the others are
-// there then.
-static int all_reached(const struct ends *ends)
-{
-    int first = 1;
-    for (uint32_t i = 0; i < ends->n; i++) {
-        int status = read_queue(ends->of[i].number, lane.copy);
-        if (!status)
-            status = look(ends->of[i].number, lane.copy, ends->of[i].position);
-        if (!status)
-            return 0;
-        first = first < 0 ? first : status;
-    }
-    return first;
-}
+// ---- What was posted there ----
 
 int gpsh_kernel_queues_quiet(int context)
 {
-    GPSH_WAIT(waiter, "completion of what kernels posted to NICs");
-    int status = 0, reached = 0;
-    struct ends ends = {0, NULL};
-    pthread_mutex_lock(&lane.lock);
-    if (lane.n_used)
-        ends.of = calloc(lane.n_used, sizeof *ends.of);
-    if (lane.n_used && !ends.of)
-        status = gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory to wait for kernels' queues");
-    if (!status)
-        status = read_ends(&ends, context);
-    while (!status && !(reached = all_reached(&ends))) {
-        pthread_mutex_unlock(&lane.lock);
-        status = gpsh_waiter_step(&waiter);
-        pthread_mutex_lock(&lane.lock);
-    }
-    pthread_mutex_unlock(&lane.lock);
-    free(ends.of);
-    return status ? status : reached < 0 ? reached : 0;
+    return gpsh_kernel_requests_quiet(&lane, context);
+}
+
+int gpsh_kernel_queues_take_error(void)
+{
+    return lane.tables ? gpsh_kernel_requests_take_error(&lane) : 0;
 }
