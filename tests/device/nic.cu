@@ -289,15 +289,23 @@ __global__ void ordered(shared *s, int rounds, int pe, int me_first, int *wrong)
     }
 }
 
+// A context of kernels, whose queue towards `pe` is up.
+static gpushmem_nic_queue *create_context(shared *s, int pe, gpushmem_ctx_t *ctx,
+                                          gpushmem_dev_ctx *on_device)
+{
+    CHECK_OK(gpushmem_ctx_create(0, ctx));
+    CHECK_OK(gpushmem_ctx_device(*ctx, on_device));
+    gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.contexts[on_device->number - 1].dev.nic)[pe];
+    RUN(meet_by_context, 1, 1, s, &q->state, *on_device, pe);
+    return q;
+}
+
 // The context's, and no other: nothing is posted to the default one's.
 static void check_context(shared *s, int right)
 {
     gpushmem_ctx_t ctx;
     gpushmem_dev_ctx on_device;
-    CHECK_OK(gpushmem_ctx_create(0, &ctx));
-    CHECK_OK(gpushmem_ctx_device(ctx, &on_device));
-    gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.contexts[on_device.number - 1].dev.nic)[right];
-    RUN(meet_by_context, 1, 1, s, &q->state, on_device, right);
+    gpushmem_nic_queue *q = create_context(s, right, &ctx, &on_device);
     CHECK(q->state == GPUSHMEM_NIC_UP);
     uint64_t first = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
     POSTS(right, 0, put_by_context, 1, 1, s, on_device, 3000, right);
@@ -552,10 +560,7 @@ static int fail_by_rail(shared *s, int pe)
 {
     gpushmem_ctx_t ctx;
     gpushmem_dev_ctx on_device;
-    CHECK_OK(gpushmem_ctx_create(0, &ctx));
-    CHECK_OK(gpushmem_ctx_device(ctx, &on_device));
-    gpushmem_nic_queue *q = &gpushmem_nic_queues(dev.contexts[on_device.number - 1].dev.nic)[pe];
-    RUN(meet_by_context, 1, 1, s, &q->state, on_device, pe);
+    gpushmem_nic_queue *q = create_context(s, pe, &ctx, &on_device);
     q->rkey = ~q->rkey;
     CHECK_OK(GPUSHMEM_LAUNCH(put_by_context, 1, 1, NULL, s, on_device, 1, pe));
     for (int i = 0; i < 50000 && !__atomic_load_n(&q->failed, __ATOMIC_ACQUIRE); i++)
