@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The tables of docs/scaling.md are what the programs print now. usage: scaling.py SOURCE PERF_BOOKS PERF_ROUNDS"""
+import os
 import re
 import subprocess
 import sys
@@ -133,6 +134,10 @@ def complaints(text, of_books, of_rounds):
 
 def main():
     source, of_books, of_rounds = sys.argv[1:]
+    for program in (of_books, of_rounds):
+        if not os.path.exists(program):
+            print(f"docs.scaling runs {program}, which is not built: build all")
+            return 1
     with open(source + "/docs/scaling.md", encoding="utf-8") as file:
         found = list(complaints(file.read(), books(of_books), rounds(of_rounds)))
     print("\n".join(f"docs/scaling.md: {one}" for one in found) or "docs/scaling.md: as perf_books and perf_rounds print")
