@@ -253,7 +253,7 @@ class Neighbours(Case):
     def test_pe_that_leaves_its_process_group(self):
         script = ("import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                   "os.setpgid(0, os.getpgid(os.getppid()))\nos.write(1, b'left\\n')\ntime.sleep(600)")
-        out, _ = self.job("-n", 2, "--timeout", 1, "--grace", 0.1, sys.executable, "-c", script, code=124)
+        out, _ = self.job("-n", 2, "--timeout", 3, "--grace", 0.1, sys.executable, "-c", script, code=124)
         self.assertEqual(out, "left\n" * 2)
 
     def test_stopped_pe_is_remarked(self):
