@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "core/error.h"
+#include "core/number_list.h"
 #include "generated/transports.h"
 
 #define NAME_MAIN   GPSH_SETTING_PREFIX
@@ -139,24 +140,17 @@ static const char *comment_hint(const char *text)
 
 int gpsh_parse_cpus(const char *text, int *out, int n)
 {
-    int cpus[1024], count = 0;
-    for (const char *p = strcmp(text, "any") ? text : ""; *p;) {
-        char *end;
-        long first = strtol(p, &end, 10), last = first;
-        bool ok = end != p && first >= 0;
-        if (ok && *end == '-') {
-            p = end + 1;
-            last = strtol(p, &end, 10);
-            ok = end != p;
-        }
-        if (!ok || last < first || last > 65535 || (*end && *end != ','))
+    enum { MOST = 1024, LARGEST = 65535 };
+    int cpus[MOST], count = 0;
+    const char *rest = strcmp(text, "any") ? text : "";
+    for (long cpu, last = 0; *rest;) {
+        if (!gpsh_number_list_next(&rest, &cpu, &last) || last > LARGEST || *rest == '\n')
             return gpsh_fail(GPUSHMEM_ERR_SETTING,
                              GPSH_SETTING_PREFIX "PROXY_CPUS=" QUOTED
                                                  " is no list of CPUs like 4-7,12, nor \"any\"%s",
                              QUOTE(text), comment_hint(text));
-        for (long cpu = first; cpu <= last && count < 1024; cpu++)
+        for (; cpu <= last && count < MOST; cpu++)
             cpus[count++] = (int)cpu;
-        p = *end ? end + 1 : end;
     }
     for (int i = 0; i < n; i++)
         out[i] = count ? cpus[i % count] : -1;

@@ -3,47 +3,16 @@
 // near its GPU, so that rings and doorbells are not reached across the link between sockets.
 #define _GNU_SOURCE // CPU sets
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "core/log.h"
+#include "core/number_list.h"
 #include "proxy/proxy.h"
-
-// Adds the CPUs of a list like "0-15,32-47". False if it is none.
-static bool cpus_of_list(const char *text, cpu_set_t *set)
-{
-    while (*text && *text != '\n') {
-        char *end;
-        long first = strtol(text, &end, 10), last = first;
-        if (end == text)
-            return false;
-        if (*end == '-')
-            last = strtol(end + 1, &end, 10);
-        for (long cpu = first; cpu <= last && cpu >= 0 && cpu < CPU_SETSIZE; cpu++)
-            CPU_SET((int)cpu, set);
-        text = *end == ',' ? end + 1 : end;
-        if (*end && *end != ',' && *end != '\n')
-            return false;
-    }
-    return true;
-}
-
-static bool cpus_in_file(const char *path, cpu_set_t *set)
-{
-    char line[4096] = "";
-    FILE *file = path ? fopen(path, "re") : NULL;
-    if (!file)
-        return false;
-    bool ok = fgets(line, sizeof line, file) && cpus_of_list(line, set);
-    fclose(file);
-    return ok;
-}
 
 static void place_near(const char *near_file)
 {
     cpu_set_t near, allowed;
     CPU_ZERO(&near);
-    if (!cpus_in_file(near_file, &near) ||
+    if (!near_file || !gpsh_number_list_read(near_file, &near) ||
         pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed))
         return;
     CPU_AND(&near, &near, &allowed);

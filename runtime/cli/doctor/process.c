@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "core/number_list.h"
 #include "doctor/check.h"
 
 enum {
@@ -153,30 +154,18 @@ GPSH_CHECK_FUNCTION(huge_pages)
 
 // ---- Processors ----
 
-// How many a list like "0-3,8" names; 0 if it is none.
-static int list_count(const char *list)
-{
-    int n = 0;
-    while (*list >= '0' && *list <= '9') {
-        char *end;
-        long first = strtol(list, &end, 10), last = first;
-        if (*end == '-')
-            last = strtol(end + 1, &end, 10);
-        n += last >= first && last - first < 65536 ? (int)(last - first) + 1 : 0;
-        list = end + (*end == ',');
-    }
-    return n;
-}
-
 GPSH_CHECK_FUNCTION(cpus)
 {
     char text[8192], list[256];
+    const char *rest = list;
     long long quota, period;
+    double n = 0;
     if (!gpsh_host_field(host, "proc/self/status", "Cpus_allowed_list", list, sizeof list)) {
         gpsh_found(finding, GPSH_CANNOT_TELL, "/proc/self/status does not say");
         return;
     }
-    double n = list_count(list);
+    for (long first, last; gpsh_number_list_next(&rest, &first, &last);)
+        n += (double)(last - first + 1);
     if (gpsh_environment_cgroup(host, "cpu.max", text, sizeof text) > 0 &&
         sscanf(text, "%lld %lld", &quota, &period) == 2 && period > 0 &&
         (double)quota / (double)period < n)
