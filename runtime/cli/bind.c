@@ -2,195 +2,168 @@
 #define _GNU_SOURCE // cpu_set_t
 #include "bind.h"
 
-#include <hwloc.h>
-#include <hwloc/glibc-sched.h>
-#include <sched.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/number_list.h"
 #include "core/text.h"
 #include "say.h"
 
-// hwloc leaves out what the control group does not allow; the affinity mask (taskset, a batch
-// system) is left to us.
-static int topology_load_usable(hwloc_topology_t topology)
-{
-    if (hwloc_topology_load(topology) < 0)
-        return -1;
-    hwloc_bitmap_t mine = hwloc_bitmap_alloc();
-    int failed = !mine || hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) < 0 ||
-                 hwloc_topology_restrict(topology, mine, 0) < 0;
-    hwloc_bitmap_free(mine);
-    return failed ? -1 : 0;
-}
-
-// The place of a PE among `n` places.
-static int place_of(int pe, int n_pes, int n, enum gpsh_bind to)
-{
-    bool in_turn = n_pes > n && to == GPSH_BIND_CORE;
-    return in_turn ? pe % n : (int)((int64_t)pe * n / n_pes);
-}
-
-// The objects of a type that have processors: memory alone may be a NUMA node, too. At most `room`.
-static int objects_find(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_obj_t *objects,
-                        int room)
-{
-    int n = 0;
-    for (hwloc_obj_t o = NULL; n < room && (o = hwloc_get_next_obj_by_type(topology, type, o));) {
-        if (!hwloc_bitmap_iszero(o->cpuset))
-            objects[n++] = o;
-    }
-    return n;
-}
-
-static int cpus_unite(hwloc_topology_t topology, const hwloc_obj_t *objects, int n, cpu_set_t *cpus)
-{
-    hwloc_bitmap_t all = hwloc_bitmap_alloc();
-    for (int i = 0; all && i < n; i++)
-        hwloc_bitmap_or(all, all, objects[i]->cpuset);
-    int status =
-        all ? hwloc_cpuset_to_glibc_sched_affinity(topology, all, cpus, sizeof(*cpus)) : -1;
-    hwloc_bitmap_free(all);
-    return status;
-}
-
-static int plan_make(hwloc_topology_t topology, enum gpsh_bind to, int cores, int n_pes,
-                     cpu_set_t *plan)
-{
-    static const struct {
-        hwloc_obj_type_t type;
-        const char *name;
-    } units[] = {[GPSH_BIND_CORE] = {HWLOC_OBJ_CORE, "core"},
-                 [GPSH_BIND_NUMA] = {HWLOC_OBJ_NUMANODE, "NUMA node"},
-                 [GPSH_BIND_SOCKET] = {HWLOC_OBJ_PACKAGE, "socket"}};
-    static hwloc_obj_t objects[CPU_SETSIZE];
-    int each = to == GPSH_BIND_CORE ? cores : 1;
-    int n = objects_find(topology, units[to].type, objects, CPU_SETSIZE);
-    if (n < each) {
-        gpsh_cli_say("run", "--bind: a PE needs %d %s%s, and this process may use %d", each,
-                     units[to].name, each == 1 ? "" : "s", n);
-        return -1;
-    }
-    for (int pe = 0; pe < n_pes; pe++) {
-        int first = place_of(pe, n_pes, n / each, to) * each;
-        if (cpus_unite(topology, &objects[first], each, &plan[pe]) < 0) {
-            gpsh_cli_say("run", "hwloc cannot tell the processors of %s %d", units[to].name, first);
-            return -1;
-        }
-    }
-    return 0;
-}
-
-// ---- Shares ----
+// ---- The machine, as files of /sys tell it ----
 //
-// Every job is bound so by default: reading two small files for each core takes microseconds, and
-// hwloc's topology tens of milliseconds.
+// Most jobs are bound: three small files for each core are read in microseconds, which a library's
+// model of the whole machine takes tens of milliseconds to make.
 
-struct core {
-    int package;
+enum { PATH_BYTES = 256 };
+
+// A core, or cores of one node or socket.
+struct part {
+    int package, node, first; // of its processors
     cpu_set_t cpus;
 };
 
-// What a file below `sysfs` says about a CPU, without the end of the line. False: there is none.
-static bool cpu_fact(const char *sysfs, int cpu, const char *name, char *text, size_t bytes)
+static int package_of(const char *sysfs, int cpu)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/%s", sysfs, cpu, name);
+    char path[PATH_BYTES];
+    int package = 0;
+    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/physical_package_id", sysfs,
+             cpu);
     FILE *file = fopen(path, "re");
-    bool found = file && fgets(text, (int)bytes, file);
+    if (file && fscanf(file, "%d", &package) != 1)
+        package = 0;
     if (file)
         fclose(file);
-    return found;
+    return package;
 }
 
-// Adds those of "0-1,8" that are in `mine`.
-static void cpus_add(const char *list, const cpu_set_t *mine, cpu_set_t *cpus)
+// Where none is told, all are of one.
+static void nodes_find(const char *sysfs, struct part *cores, int n)
 {
-    for (char *end; *list; list = *end == ',' ? end + 1 : "") {
-        long first = strtol(list, &end, 10), last = first;
-        if (end == list)
-            return;
-        if (*end == '-')
-            last = strtol(end + 1, &end, 10);
-        for (long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
-            if (CPU_ISSET(cpu, mine))
-                CPU_SET(cpu, cpus);
+    char path[PATH_BYTES];
+    cpu_set_t nodes, cpus;
+    CPU_ZERO(&nodes);
+    snprintf(path, sizeof path, "%s/devices/system/node/has_cpu", sysfs);
+    gpsh_number_list_read(path, &nodes);
+    for (int node = 0; node < CPU_SETSIZE; node++) {
+        CPU_ZERO(&cpus);
+        snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sysfs, node);
+        if (!CPU_ISSET(node, &nodes) || !gpsh_number_list_read(path, &cpus))
+            continue;
+        for (int i = 0; i < n; i++)
+            cores[i].node = CPU_ISSET(cores[i].first, &cpus) ? node : cores[i].node;
     }
 }
 
-// The cores of `mine` by packages; at most CPU_SETSIZE.
-static int cores_find(const char *sysfs, const cpu_set_t *mine, struct core *cores)
+// By sockets, and there by NUMA nodes: neighbours follow each other.
+static int by_place(const void *a, const void *b)
 {
+    const struct part *x = a, *y = b;
+    int by_package = x->package - y->package, by_node = x->node - y->node;
+    return by_package ? by_package : by_node ? by_node : x->first - y->first;
+}
+
+// The cores of `mine`; at most CPU_SETSIZE.
+static int cores_find(const char *sysfs, const cpu_set_t *mine, struct part *cores)
+{
+    char path[PATH_BYTES];
     cpu_set_t seen;
     int n = 0;
     CPU_ZERO(&seen);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        char siblings[1024], package[32];
         if (!CPU_ISSET(cpu, mine) || CPU_ISSET(cpu, &seen))
             continue;
-        struct core core = {0};
-        CPU_SET(cpu, &core.cpus);
-        if (cpu_fact(sysfs, cpu, "thread_siblings_list", siblings, sizeof siblings))
-            cpus_add(siblings, mine, &core.cpus);
-        if (cpu_fact(sysfs, cpu, "physical_package_id", package, sizeof package))
-            core.package = atoi(package);
-        CPU_OR(&seen, &seen, &core.cpus);
-        int at = n++;
-        for (; at > 0 && cores[at - 1].package > core.package; at--)
-            cores[at] = cores[at - 1];
-        cores[at] = core;
+        struct part *core = &cores[n++];
+        *core = (struct part){.package = package_of(sysfs, cpu), .first = cpu};
+        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                 sysfs, cpu);
+        gpsh_number_list_read(path, &core->cpus);
+        CPU_SET(cpu, &core->cpus);
+        CPU_AND(&core->cpus, &core->cpus, mine);
+        CPU_OR(&seen, &seen, &core->cpus);
     }
+    nodes_find(sysfs, cores, n);
+    qsort(cores, (size_t)n, sizeof *cores, by_place);
     return n;
 }
 
-int gpsh_bind_shares(const char *sysfs, const cpu_set_t *mine, int n_pes, int least,
-                     cpu_set_t *plan)
+// Makes whole nodes or sockets of the cores. How many there are.
+static int parts_join(struct part *parts, int n, enum gpsh_bind to)
 {
-    struct core *cores = calloc(CPU_SETSIZE, sizeof *cores);
-    int64_t n = cores ? cores_find(sysfs, mine, cores) : 0;
-    bool enough = n >= (int64_t)least * n_pes;
-    for (int pe = 0; pe < n_pes; pe++) {
-        CPU_ZERO(&plan[pe]);
-        for (int64_t i = n * pe / n_pes; enough && i < n * (pe + 1) / n_pes; i++)
-            CPU_OR(&plan[pe], &plan[pe], &cores[i].cpus);
+    int joined = 0;
+    for (int i = 0; i < n; i++) {
+        struct part *last = &parts[joined - (joined > 0)];
+        bool same = joined && (to == GPSH_BIND_NUMA     ? last->node == parts[i].node
+                               : to == GPSH_BIND_SOCKET ? last->package == parts[i].package
+                                                        : false);
+        if (same)
+            CPU_OR(&last->cpus, &last->cpus, &parts[i].cpus);
+        else
+            parts[joined++] = parts[i];
     }
-    free(cores);
-    return enough;
+    return joined;
+}
+
+// ---- Plans ----
+
+// Of `n` cores divided among all.
+static void plan_shares(const struct part *cores, int64_t n, int n_pes, cpu_set_t *plan)
+{
+    for (int pe = 0; pe < n_pes; pe++)
+        for (int64_t i = n * pe / n_pes; i < n * (pe + 1) / n_pes; i++)
+            CPU_OR(&plan[pe], &plan[pe], &cores[i].cpus);
+}
+
+// `each` parts of n for each PE: of its own if there are enough, else cores in turn.
+static void plan_parts(const struct part *parts, int n, int each, bool in_turn, int n_pes,
+                       cpu_set_t *plan)
+{
+    int64_t places = n / each;
+    for (int pe = 0; pe < n_pes; pe++) {
+        int64_t place = in_turn && n_pes > places ? pe % places : pe * places / n_pes;
+        for (int i = 0; i < each; i++)
+            CPU_OR(&plan[pe], &plan[pe], &parts[place * each + i].cpus);
+    }
 }
 
 // A PE has more threads than one, which do not meet on a core unless somebody has asked for it.
 enum { LEAST_CORES = 2 };
 
-static cpu_set_t *plan_by_shares(int n_pes, int least)
+int gpsh_bind_fill(const char *sysfs, const cpu_set_t *mine, enum gpsh_bind to, int cores,
+                   int n_pes, cpu_set_t *plan)
 {
-    cpu_set_t mine, *plan = calloc((size_t)n_pes, sizeof *plan);
-    if (!plan)
-        gpsh_cli_say("run", "out of memory for the binding of %d PEs", n_pes);
-    else if (sched_getaffinity(0, sizeof mine, &mine) == 0)
-        (void)gpsh_bind_shares("/sys", &mine, n_pes, least, plan);
-    return plan;
+    static const char *const names[] = {
+        [GPSH_BIND_CORE] = "core", [GPSH_BIND_NUMA] = "NUMA node", [GPSH_BIND_SOCKET] = "socket"};
+    static struct part parts[CPU_SETSIZE];
+    int n = parts_join(parts, cores_find(sysfs, mine, parts), to);
+    memset(plan, 0, (size_t)n_pes * sizeof *plan);
+    if (to == GPSH_BIND_SHARE || to == GPSH_BIND_UNSET) {
+        if (n >= (int64_t)n_pes * (to == GPSH_BIND_SHARE ? 1 : LEAST_CORES))
+            plan_shares(parts, n, n_pes, plan);
+        return 0;
+    }
+    int each = to == GPSH_BIND_CORE ? cores : 1;
+    if (n < each) {
+        gpsh_cli_say("run", "--bind: a PE needs %d %s%s, and this process may use %d", each,
+                     names[to], each == 1 ? "" : "s", n);
+        return -1;
+    }
+    plan_parts(parts, n, each, to == GPSH_BIND_CORE, n_pes, plan);
+    return 0;
 }
 
 cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes)
 {
-    if (to == GPSH_BIND_SHARE || to == GPSH_BIND_UNSET)
-        return plan_by_shares(n_pes, to == GPSH_BIND_SHARE ? 1 : LEAST_CORES);
-    hwloc_topology_t topology;
-    cpu_set_t *plan = calloc((size_t)n_pes, sizeof(*plan));
-    if (!plan || hwloc_topology_init(&topology) < 0) {
+    cpu_set_t mine, *plan = calloc((size_t)n_pes, sizeof *plan);
+    if (!plan)
         gpsh_cli_say("run", "out of memory for the binding of %d PEs", n_pes);
-        free(plan);
-        return NULL;
-    }
-    int status = topology_load_usable(topology);
-    if (status < 0)
-        gpsh_cli_say("run", "hwloc cannot read the processors of this machine; leave out --bind");
-    else
-        status = plan_make(topology, to, cores, n_pes, plan);
-    hwloc_topology_destroy(topology);
-    if (status == 0)
+    else if (sched_getaffinity(0, sizeof mine, &mine) < 0) // more than 1024 processors
+        gpsh_cli_say("run", "PEs cannot be pinned here (%s); --bind none says nothing",
+                     strerror(errno));
+    else if (gpsh_bind_fill("/sys", &mine, to, cores, n_pes, plan) == 0)
         return plan;
     free(plan);
     return NULL;

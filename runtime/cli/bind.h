@@ -27,10 +27,10 @@ enum gpsh_bind {
 // NULL after a message.
 cpu_set_t *gpsh_bind_plan(enum gpsh_bind to, int cores, int n_pes);
 
-// SHARE, of the processors `mine`, whose cores and packages the folder `sysfs` (as /sys) tells: 1,
-// or 0 if there are fewer than `least` cores for each PE and every set is empty.
-int gpsh_bind_shares(const char *sysfs, const cpu_set_t *mine, int n_pes, int least,
-                     cpu_set_t *plan);
+// The same of the processors `mine`, whose cores, nodes and sockets the folder `sysfs` (as /sys)
+// tells: 0, or -1 after a message.
+int gpsh_bind_fill(const char *sysfs, const cpu_set_t *mine, enum gpsh_bind to, int cores,
+                   int n_pes, cpu_set_t *plan);
 
 // "0-3,8", cut where it does not fit.
 void gpsh_bind_print(const cpu_set_t *cpus, char *text, size_t bytes);
