@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // struct ucred, SCM_CREDENTIALS
+#define _GNU_SOURCE // SO_PASSCRED
 #include "bootstrap/fd_exchange.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include "bootstrap/launcher_answer.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/fd_message.h"
 #include "core/launcher.h"
 #include "core/scratch.h"
 
@@ -27,11 +28,6 @@ struct message {
 };
 
 enum { MAGIC = 0x67707364, LONGEST_TMPDIR = 32, LOOK_MS = 20 };
-
-union control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int) * GPSH_FDS_MAX) + CMSG_SPACE(sizeof(struct ucred))];
-};
 
 static int make_own_dir(struct gpsh_fd_exchange *x)
 {
@@ -100,24 +96,12 @@ static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path,
     struct iovec part = {.iov_base = &body, .iov_len = sizeof body};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    union control control;
-    memset(&control, 0, sizeof control);
-    size_t fd_bytes = sizeof(int) * (size_t)mine->count;
-    struct msghdr header = {.msg_name = &address,
-                            .msg_namelen = sizeof address,
-                            .msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = control.bytes,
-                            .msg_controllen = CMSG_SPACE(fd_bytes)};
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fd_bytes);
-    memcpy(CMSG_DATA(rights), mine->fds, fd_bytes);
-    if (sendmsg(x->socket, &header, MSG_NOSIGNAL) >= 0)
+    struct msghdr header = {
+        .msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &part, .msg_iovlen = 1};
+    if (gpsh_fd_message_send(x->socket, &header, mine->fds, mine->count, false) >= 0)
         return 1;
     // ETOOMANYREFS: too many descriptors of this user are on their way; they will be received.
-    if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ETOOMANYREFS)
+    if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)
         return 0;
     int error = errno;
     if (error == ECONNREFUSED || error == ENOENT) { // nobody is there any more
@@ -127,32 +111,6 @@ static int send_to(struct gpsh_fd_exchange *x, int my_pe, const char *path,
     }
     return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "memory could not be passed to the PE at %s (%s)", path,
                      strerror(error));
-}
-
-static void close_set(struct gpsh_fd_set *set)
-{
-    for (int i = 0; i < set->count; i++)
-        close(set->fds[i]);
-    set->count = 0;
-}
-
-// Collects descriptors and the sender's user id from the control messages.
-static void read_control(struct msghdr *header, struct gpsh_fd_set *set, uid_t *uid)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-        if (c->cmsg_level != SOL_SOCKET)
-            continue;
-        if (c->cmsg_type == SCM_RIGHTS) {
-            size_t bytes = c->cmsg_len - CMSG_LEN(0);
-            set->count = (int)(bytes / sizeof(int));
-            memcpy(set->fds, CMSG_DATA(c), sizeof(int) * (size_t)set->count);
-        } else if (c->cmsg_type == SCM_CREDENTIALS) {
-            struct ucred who;
-            memcpy(&who, CMSG_DATA(c), sizeof who);
-            *uid = who.uid;
-            set->pid = who.pid;
-        }
-    }
 }
 
 // The room for descriptors is always enough: some could not be opened.
@@ -172,24 +130,19 @@ static int receive(struct gpsh_fd_exchange *x, struct gpsh_fd_set *set, int *pe)
 {
     struct message body = {0};
     struct iovec part = {.iov_base = &body, .iov_len = sizeof body};
-    union control control;
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = control.bytes,
-                            .msg_controllen = sizeof control.bytes};
-    ssize_t got = recvmsg(x->socket, &header, MSG_CMSG_CLOEXEC);
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    struct gpsh_fd_sender who;
+    set->count = GPSH_FDS_MAX;
+    ssize_t got = gpsh_fd_message_receive(x->socket, &header, set->fds, &set->count, &who);
     if (got < 0)
-        return errno == EAGAIN || errno == EINTR
-                   ? 0
-                   : gpsh_fail(GPUSHMEM_ERR_SYSTEM, "receiving peers' memory failed (%s)",
-                               strerror(errno));
-    uid_t uid = (uid_t)-1;
-    set->count = set->pid = 0;
-    read_control(&header, set, &uid);
-    bool ours = got == sizeof body && body.magic == MAGIC && uid == geteuid();
+        return errno == EAGAIN ? 0
+                               : gpsh_fail(GPUSHMEM_ERR_SYSTEM,
+                                           "receiving peers' memory failed (%s)", strerror(errno));
+    set->pid = who.pid;
+    bool ours = got == sizeof body && body.magic == MAGIC && who.uid == geteuid();
     bool cut_short = header.msg_flags & MSG_CTRUNC;
     if (!ours || cut_short)
-        close_set(set);
+        gpsh_fds_close(set->fds, set->count);
     if (ours && cut_short)
         set->count = -1;
     *pe = body.pe;
@@ -260,7 +213,7 @@ static int drain(struct handover *h)
         if (status <= 0)
             return status < 0 ? status : fresh;
         fresh += take_one(h, &set, pe);
-        close_set(&set);
+        gpsh_fds_close(set.fds, set.count);
     }
 }
 
@@ -375,8 +328,7 @@ static int take_some(struct handover *h, const struct gpsh_launcher_wait *wait, 
         if (first + i != self)
             take_one(h, &set, h->pes[first + i]);
     }
-    for (int i = 0; i < n; i++)
-        close(fds[i]);
+    gpsh_fds_close(fds, n);
     return status ? status : answer.c;
 }
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -55,7 +54,6 @@ int gpsh_launcher_answer(const struct gpsh_launcher_wait *wait, enum gpsh_line_w
                              wait->what, n == -EPIPE ? "it has ended" : strerror(-n));
         if (answer->word == (int32_t)word && answer->a == question)
             return n;
-        while (n > 0)
-            close(fds[--n]);
+        gpsh_fds_close(fds, n);
     }
 }

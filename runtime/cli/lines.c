@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE // struct ucred, SOCK_NONBLOCK, memfd_create
+#define _GNU_SOURCE // memfd_create
 #include "lines.h"
 
 #include <errno.h>
@@ -56,10 +56,10 @@ int gpsh_lines_open(struct gpsh_lines *l, int n_pes, int n_nodes, int *pe_ends)
     return 0;
 }
 
-static void fds_close(int *fds, int *n)
+static void fds_close(const int *fds, int *n)
 {
-    while (*n > 0)
-        close(fds[--*n]);
+    gpsh_fds_close(fds, *n);
+    *n = 0;
 }
 
 // ------------------------------------------------------------------------------------------
@@ -74,23 +74,10 @@ static bool has_given(const struct gpsh_line *line, int32_t round)
 static bool send_answer(const struct gpsh_line *to, struct gpsh_line_message answer, const int *fds,
                         int n)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(GPSH_LINE_MOST_FDS * sizeof(int))];
-    } control;
     struct iovec part = {.iov_base = &answer, .iov_len = sizeof(answer)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = n ? &control : NULL,
-                             .msg_controllen = n ? CMSG_SPACE((size_t)n * sizeof(int)) : 0};
-    memset(&control.header, 0, sizeof(control.header));
-    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)n * sizeof(int)),
-                                      .cmsg_level = SOL_SOCKET,
-                                      .cmsg_type = SCM_RIGHTS};
-    if (n)
-        memcpy(CMSG_DATA(&control.header), fds, (size_t)n * sizeof(int));
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     ask_for_senders(to->fd, false);
-    ssize_t sent = sendmsg(to->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = gpsh_fd_message_send(to->fd, &message, fds, n, false);
     int error = errno;
     ask_for_senders(to->fd, true);
     errno = error;
@@ -281,31 +268,15 @@ struct received {
 // False: nothing more is there. A message that is none of ours has no word that anybody knows.
 static bool receive(int fd, struct received *r)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(GPSH_LINE_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-    } control;
+    struct gpsh_fd_sender who;
     struct iovec parts[] = {{.iov_base = &r->head, .iov_len = sizeof(r->head)},
                             {.iov_base = r->text, .iov_len = sizeof(r->text) - 1}};
-    struct msghdr message = {.msg_iov = parts,
-                             .msg_iovlen = 2,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control.bytes)};
-    bool ours = false;
-    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    r->n_fds = 0;
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    r->n_fds = GPSH_LINE_FDS;
+    ssize_t n = gpsh_fd_message_receive(fd, &message, r->fds, &r->n_fds, &who);
     if (n <= 0)
         return false;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-        struct ucred who;
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-            r->n_fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-            memcpy(r->fds, CMSG_DATA(c), (size_t)r->n_fds * sizeof(int));
-        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
-            memcpy(&who, CMSG_DATA(c), sizeof(who));
-            ours = who.uid == geteuid();
-        }
-    }
+    bool ours = who.uid == geteuid();
     // One with more than there is place for is the PE's mistake.
     r->no_room = ours && message.msg_flags & MSG_CTRUNC && r->n_fds < GPSH_LINE_FDS;
     const ssize_t head = sizeof(r->head);

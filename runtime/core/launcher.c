@@ -5,13 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { MOST_FDS = 4 };
+#include "core/fd_message.h"
 
 struct handed_down {
     int segment, line;
@@ -45,60 +43,26 @@ enum gpsh_launched gpsh_launcher_find(int *segment, int *line)
     return GPSH_LAUNCHED;
 }
 
-static void control_add(struct msghdr *message, int type, const void *data, size_t bytes)
-{
-    struct cmsghdr *c = (struct cmsghdr *)((char *)message->msg_control + message->msg_controllen);
-    *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(bytes), .cmsg_level = SOL_SOCKET, .cmsg_type = type};
-    memcpy(CMSG_DATA(c), data, bytes);
-    message->msg_controllen += CMSG_SPACE(bytes);
-}
-
-// Says who sends: the launcher hears nobody else, and the kernel lets nobody lie. It would say so
-// itself where the receiver asks for it, but gives a name to a socket that asks and sends.
 int gpsh_launcher_send(int line, const struct gpsh_line_message *head, const char *text,
                        size_t bytes, const int *fds, int n)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(MOST_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-    } control = {0};
-    const struct ucred me = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
     struct iovec parts[] = {{.iov_base = (void *)head, .iov_len = sizeof *head},
                             {.iov_base = (void *)text, .iov_len = bytes}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = text ? 2 : 1, .msg_control = &control};
-    control_add(&message, SCM_CREDENTIALS, &me, sizeof me);
-    if (n > 0)
-        control_add(&message, SCM_RIGHTS, fds, (size_t)n * sizeof(int));
-    ssize_t sent;
-    while ((sent = sendmsg(line, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
-        continue;
-    return sent < 0 ? errno : 0;
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = text ? 2 : 1};
+    // The launcher hears nobody who does not say who he is.
+    return gpsh_fd_message_send(line, &message, fds, n, true) < 0 ? errno : 0;
 }
 
 int gpsh_launcher_receive(int line, struct gpsh_line_message *answer, int *fds, int most)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(GPSH_LINE_MOST_FDS * sizeof(int))];
-    } control;
     struct iovec part = {.iov_base = answer, .iov_len = sizeof *answer};
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = CMSG_LEN((size_t)most * sizeof(int))};
-    ssize_t got;
-    while ((got = recvmsg(line, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-        continue;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    int n = most;
+    ssize_t got = gpsh_fd_message_receive(line, &message, fds, &n, NULL);
     int error = got < 0 ? errno : got == 0 ? EPIPE : got == sizeof *answer ? 0 : EPROTO;
-    const struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&header);
-    size_t bytes = c && c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN(0) : 0;
-    int n = (int)(bytes / sizeof(int));
-    if (bytes)
-        memcpy(fds, CMSG_DATA(c), bytes);
-    if (!error && !(header.msg_flags & MSG_CTRUNC))
+    if (!error && !(message.msg_flags & MSG_CTRUNC))
         return n;
-    while (n > 0)
-        close(fds[--n]);
+    gpsh_fds_close(fds, n);
     return -error;
 }
 

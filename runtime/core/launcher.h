@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/fd_message.h"
+
 // The variable that says which descriptors: "SEGMENT:INODE LINE:INODE", and where the PE's standard
 // error is the launcher's business also " DEVICE:INODE" of that. The inodes tell the descriptors
 // from others that took their numbers.
@@ -65,7 +67,7 @@ int gpsh_launcher_send(int line, const struct gpsh_line_message *head, const cha
 // Takes an answer and its descriptors, which are the caller's. How many, at most `most`, which is
 // no more than GPSH_LINE_MOST_FDS; 0 also where this process has no room for all of them. Else an
 // errno, negative: EPIPE, if the launcher has ended. Blocks. No other thread may read the line.
-enum { GPSH_LINE_MOST_FDS = 252 };
+enum { GPSH_LINE_MOST_FDS = GPSH_FD_MESSAGE_MOST };
 int gpsh_launcher_receive(int line, struct gpsh_line_message *answer, int *fds, int most);
 
 #endif

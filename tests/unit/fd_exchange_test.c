@@ -196,7 +196,7 @@ static void *babble(void *path)
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     snprintf(to.sun_path, sizeof to.sun_path, "%s", (const char *)path);
     while (babbles)
-        (void)sendto(s, "garbage", 7, 0, (struct sockaddr *)&to, sizeof to);
+        (void)sendto(s, "garbage", 7, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof to);
     close(s);
     return NULL;
 }
