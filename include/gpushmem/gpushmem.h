@@ -156,8 +156,11 @@ GPUSHMEM_API void gpushmem_clear_error(void);
 //   GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above what the heap can give: the
 //                           largest power of two in its size, at most 1 GiB; 2 MiB where the heap
 //                           is GPU memory
-//   GPUSHMEM_ERR_ASYMMETRY  PEs passed different arguments, or were in different collective calls;
-//                           all PEs are told, and nothing changed
+//   GPUSHMEM_ERR_ASYMMETRY  PEs passed different arguments, or were in different collective calls,
+//                           or their heaps differ, since some of them alone have given up an
+//                           earlier call (below); all PEs are told, and nothing changed
+//   GPUSHMEM_ERR_TIMEOUT    not all PEs came within GPUSHMEM_WAIT_TIMEOUT_MS. Those that come later
+//                           may get the block: then further allocations are refused on all PEs
 GPUSHMEM_API void *gpushmem_malloc(size_t bytes);
 GPUSHMEM_API void *gpushmem_calloc(size_t count, size_t size);
 GPUSHMEM_API void *gpushmem_align(size_t alignment, size_t bytes);

@@ -197,7 +197,7 @@ int gpsh_heap_grow(const char *function, enum gpsh_collective_kind kind, uint64_
     mine->status = here;
     if (here)
         snprintf(mine->why, sizeof mine->why, "%.*s", (int)sizeof mine->why - 1, gpsh_last_error());
-    int status = gpsh_barrier_as(kind, a, b, function);
+    int status = gpsh_barrier_at(kind, a, b, GPSH_NO_BLOCK, function);
     if (status == GPUSHMEM_ERR_ASYMMETRY)
         growths--; // as on PEs that are in another call
     if (!status)

@@ -143,8 +143,8 @@ static void *nothing(void)
     return NULL;
 }
 
-// The barrier compares the arguments: a PE that passed others, or that is in another call, is told
-// to all, and nothing has changed then.
+// The barrier compares the arguments, and the blocks: a PE that passed others, or that is in
+// another call, is told to all, and nothing has changed then.
 static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_collective_kind kind,
                       uint64_t a, uint64_t b, uint64_t bytes, uint64_t alignment)
 {
@@ -157,9 +157,9 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
         block = NULL;
     // A PE whose heap is exhausted still meets the others: all of them are, since allocation is
     // symmetric.
-    if (gpsh_barrier_as(kind, a, b, function)) {
+    if (gpsh_barrier_at(kind, a, b, gpsh_memory_number(block), function)) {
         if (block)
-            gpsh_blocks_give(block);
+            gpsh_blocks_put_back(block);
         return nothing();
     }
     return block ? block : nothing();
@@ -287,13 +287,14 @@ static void *reallocate(const char *function, void *old, uint64_t old_bytes, uin
     void *block;
     (void)take(function, gpsh_blocks_arena(old), GPSH_CALL_REALLOC, number, bytes, bytes, 1,
                &block);
+    const uint64_t place = gpsh_memory_number(block);
     if (block && copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
-        gpsh_blocks_give(block);
+        gpsh_blocks_put_back(block);
         block = NULL;
     }
-    int status = gpsh_sync_as(GPSH_CALL_REALLOC, number, bytes, function);
+    int status = gpsh_sync_at(GPSH_CALL_REALLOC, number, bytes, place, function);
     if (block && status)
-        gpsh_blocks_give(block);
+        gpsh_blocks_put_back(block);
     else if (block)
         (void)release(old, old_bytes);
     return block && !status ? block : nothing();

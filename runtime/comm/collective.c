@@ -68,10 +68,39 @@ static void call_print(const struct gpsh_collective *call, char *text, size_t by
     gpsh_text_add(&t, ")");
 }
 
+// "at heap offset 4096"
+static void place_print(const struct gpsh_collective *call, char *text, size_t bytes)
+{
+    if (call->place == GPSH_NO_BLOCK)
+        snprintf(text, bytes, "nowhere");
+    else
+        snprintf(text, bytes, "at %s offset %" PRIu64,
+                 call->place & GPSH_HOST_BLOCK ? "host memory" : "heap",
+                 call->place & ~GPSH_HOST_BLOCK);
+}
+
+// The same call, but PEs have handed out different blocks before.
+static int place_refuse(const struct gpsh_collective *first, int first_pe,
+                        const struct gpsh_collective *other, int pe)
+{
+    char what[CALL_TEXT], theirs[CALL_TEXT], firsts[CALL_TEXT];
+    call_print(first, what, sizeof what);
+    place_print(other, theirs, sizeof theirs);
+    place_print(first, firsts, sizeof firsts);
+    return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,
+                     "collective call %" PRIu64 " of this job: %s would have its block %s on PE "
+                     "%d, and %s on PE %d: an earlier call was given up by some PEs only, and "
+                     "since then their heaps differ. Nothing that was allocated has changed; end "
+                     "the job to allocate again",
+                     first->number, what, theirs, pe, firsts, first_pe);
+}
+
 static int call_refuse(const struct gpsh_collective *first, int first_pe,
                        const struct gpsh_collective *other, int pe)
 {
     char theirs[CALL_TEXT], firsts[CALL_TEXT];
+    if (memcmp(first, other, offsetof(struct gpsh_collective, place)) == 0)
+        return place_refuse(first, first_pe, other, pe);
     call_print(other, theirs, sizeof theirs);
     call_print(first, firsts, sizeof firsts);
     return gpsh_fail(GPUSHMEM_ERR_ASYMMETRY,

@@ -58,11 +58,12 @@ int gpsh_team_compare(struct gpsh_team *team, const struct gpsh_team_call *call,
 // nanoseconds: calls without arguments are not mixed.
 static inline uint32_t gpsh_collective_digest(const struct gpsh_collective *call)
 {
-    uint64_t a = call->arguments[0], b = call->arguments[1];
+    uint64_t a = call->arguments[0], b = call->arguments[1], place = call->place;
     uint64_t x = (call->kind + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    if (GPSH_UNLIKELY((a | b) != 0)) {
+    if (GPSH_UNLIKELY((a | b | place) != 0)) {
         x = (x ^ a) * UINT64_C(0xBF58476D1CE4E5B9);
         x = ((x ^ x >> 32) ^ b) * UINT64_C(0x94D049BB133111EB);
+        x = ((x ^ x >> 32) ^ place) * UINT64_C(0xBF58476D1CE4E5B9);
     }
     return (uint32_t)(x >> 33);
 }

@@ -337,10 +337,16 @@ static __attribute__((noinline)) int sync_watched(struct gpsh_collective *call, 
     return status;
 }
 
+int gpsh_sync_at(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, uint64_t place,
+                 const char *what)
+{
+    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}, .place = place};
+    return gpsh_calls_are_watched() ? sync_watched(&call, what, what) : sync_as(&call, what);
+}
+
 int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
 {
-    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}};
-    return gpsh_calls_are_watched() ? sync_watched(&call, what, what) : sync_as(&call, what);
+    return gpsh_sync_at(kind, a, b, 0, what);
 }
 
 static int barrier(struct gpsh_collective *call, const char *what)
@@ -355,10 +361,16 @@ static int barrier(struct gpsh_collective *call, const char *what)
     return status < 0 && arrived != GPUSHMEM_ERR_ASYMMETRY ? status : arrived;
 }
 
+int gpsh_barrier_at(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, uint64_t place,
+                    const char *what)
+{
+    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}, .place = place};
+    return barrier(&call, what);
+}
+
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what)
 {
-    struct gpsh_collective call = {.kind = kind, .arguments = {a, b}};
-    return barrier(&call, what);
+    return gpsh_barrier_at(kind, a, b, 0, what);
 }
 
 int gpsh_barrier_agree(const char *what, enum gpsh_collective_kind kind, uint64_t a, uint64_t b,

@@ -11,6 +11,13 @@
 int gpsh_sync_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
 // quiet of the default context and of kernels first.
 int gpsh_barrier_as(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, const char *what);
+// The same of calls that hand out memory. `place`: where the block is that this PE would return: an
+// offset in the heap, or GPSH_HOST_BLOCK and one in host memory, or GPSH_NO_BLOCK. PEs that would
+// return different ones are told as if they had passed different arguments.
+int gpsh_sync_at(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, uint64_t place,
+                 const char *what);
+int gpsh_barrier_at(enum gpsh_collective_kind kind, uint64_t a, uint64_t b, uint64_t place,
+                    const char *what);
 // The same of a call in which a PE may fail by itself: all PEs learn of it, and then none goes on.
 // `here`: 0, or the failure of this PE's part, whose sentence is the thread's last one. 0 if no PE
 // has failed; else this PE's own failure, or that of another with its sentence.

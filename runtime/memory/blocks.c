@@ -110,12 +110,22 @@ void *gpsh_blocks_take(const char *function, enum gpsh_arena arena, uint64_t byt
     return NULL;
 }
 
-void gpsh_blocks_give(const void *block)
+static void give(const void *block, bool (*how)(struct gpsh_heap_alloc *, uint64_t))
 {
     const struct arena *arena = arena_of(block);
     pthread_mutex_lock(&lock);
-    (void)gpsh_heap_alloc_give(arena->allocator, gpsh_blocks_offset(block));
+    (void)how(arena->allocator, gpsh_blocks_offset(block));
     pthread_mutex_unlock(&lock);
+}
+
+void gpsh_blocks_give(const void *block)
+{
+    give(block, gpsh_heap_alloc_give);
+}
+
+void gpsh_blocks_put_back(const void *block)
+{
+    give(block, gpsh_heap_alloc_put_back);
 }
 
 // The heap had `before` bytes. Beyond what is reserved at the end of the first piece, or beyond

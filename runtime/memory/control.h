@@ -23,6 +23,7 @@ struct gpsh_control {
         uint64_t number;       // counts the barriers of this PE
         uint64_t kind;         // enum gpsh_collective_kind
         uint64_t arguments[2]; // of the public function
+        uint64_t place;        // of the block that this PE would return (comm/sync.h), or 0
         int64_t status;        // negative: this PE's part failed
     } collective;
     char failure[240]; // and why

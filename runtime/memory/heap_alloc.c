@@ -26,6 +26,14 @@ struct gpsh_heap_alloc {
     uint8_t slice_mask[LEVELS];
     struct block *bins[BINS];
     struct block *first, *last;
+    // What the last take has changed beside the block, and where in its bin the one was that it is
+    // of: behind `prev`, or first.
+    struct {
+        uint64_t offset; // UINT64_MAX: there is nothing to put back
+        uint64_t reached;
+        struct gpsh_heap_block freed;
+        struct block *prev;
+    } taken;
     // Blocks handed out, by offset: open addressing, linear probing.
     struct block **table;
     uint64_t table_size;
@@ -46,16 +54,23 @@ static unsigned bin_of(uint64_t grains)
     return level * SLICES + slice;
 }
 
-static void bin_insert(struct gpsh_heap_alloc *heap, struct block *block)
+// Behind `prev`, which is in the bin; NULL: as the first.
+static void bin_insert_behind(struct gpsh_heap_alloc *heap, struct block *block, struct block *prev)
 {
     unsigned bin = bin_of(block->bytes / GPSH_HEAP_GRAIN);
-    block->prev = NULL;
-    block->next = heap->bins[bin];
+    struct block **link = prev ? &prev->next : &heap->bins[bin];
+    block->prev = prev;
+    block->next = *link;
     if (block->next)
         block->next->prev = block;
-    heap->bins[bin] = block;
+    *link = block;
     heap->slice_mask[bin / SLICES] |= (uint8_t)(1u << bin % SLICES);
     heap->level_mask |= 1ull << bin / SLICES;
+}
+
+static void bin_insert(struct gpsh_heap_alloc *heap, struct block *block)
+{
+    bin_insert_behind(heap, block, NULL);
 }
 
 static void bin_remove(struct gpsh_heap_alloc *heap, struct block *block)
@@ -187,6 +202,7 @@ struct gpsh_heap_alloc *gpsh_heap_alloc_new(uint64_t bytes)
     heap->bytes = bytes / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN;
     heap->table = table;
     heap->table_size = 64;
+    heap->taken.offset = UINT64_MAX;
     heap->first = heap->last = all;
     all->bytes = heap->bytes;
     bin_insert(heap, all);
@@ -267,6 +283,10 @@ int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint6
         free(aligned);
         return -1;
     }
+    heap->taken.prev = block->prev;
+    heap->taken.freed = block->freed;
+    heap->taken.reached = heap->reached;
+    heap->taken.offset = block->offset + lead;
     bin_remove(heap, block);
     if (lead) {
         split(heap, block, lead, aligned);
@@ -302,13 +322,10 @@ static void join(struct gpsh_heap_alloc *heap, struct block *block, struct block
     free(after);
 }
 
-bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset)
+// A block that is handed out, joined with its free neighbours: it is in no bin yet.
+static struct block *release(struct gpsh_heap_alloc *heap, struct block *block)
 {
-    struct block *block = table_find(heap, offset);
-    if (!block)
-        return false;
-    const struct gpsh_heap_block freed = {.offset = offset, .bytes = block->asked};
-    table_drop(heap, offset);
+    table_drop(heap, block->offset);
     heap->used -= block->bytes;
     heap->count--;
     block->asked = 0;
@@ -322,8 +339,33 @@ bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset)
         join(heap, before, block);
         block = before;
     }
+    return block;
+}
+
+bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset)
+{
+    struct block *block = table_find(heap, offset);
+    if (!block)
+        return false;
+    const struct gpsh_heap_block freed = {.offset = offset, .bytes = block->asked};
+    block = release(heap, block);
     block->freed = freed;
     bin_insert(heap, block);
+    heap->taken.offset = UINT64_MAX;
+    return true;
+}
+
+// Its neighbours are free only where they were cut off it, and are first in their bins.
+bool gpsh_heap_alloc_put_back(struct gpsh_heap_alloc *heap, uint64_t offset)
+{
+    struct block *block = table_find(heap, offset);
+    if (!block || offset != heap->taken.offset)
+        return gpsh_heap_alloc_give(heap, offset);
+    block = release(heap, block);
+    block->freed = heap->taken.freed;
+    bin_insert_behind(heap, block, heap->taken.prev);
+    heap->reached = heap->taken.reached;
+    heap->taken.offset = UINT64_MAX;
     return true;
 }
 

@@ -32,6 +32,9 @@ bool gpsh_heap_alloc_extend(struct gpsh_heap_alloc *heap, uint64_t gap, uint64_t
 int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint64_t alignment);
 // False if no block starts at `offset`.
 bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset);
+// The same; and of the block that was taken last, if nothing was given since then: as if it had
+// never been taken. (_give leaves traces in which block comes next.)
+bool gpsh_heap_alloc_put_back(struct gpsh_heap_alloc *heap, uint64_t offset);
 // Size that was asked for the block at `offset`, 0 if there is none.
 uint64_t gpsh_heap_alloc_size(const struct gpsh_heap_alloc *heap, uint64_t offset);
 // What is known of a byte of the heap.

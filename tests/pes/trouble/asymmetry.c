@@ -58,6 +58,30 @@ static int functions_differ(char *block)
     return wrong;
 }
 
+// Two blocks are free that would do, and the last one freed is the first one taken; the odd PE has
+// asked for more, which only the other one could give. All PEs still get the same one.
+static int next_block_is_the_same(void)
+{
+    enum { GRAIN = 256 };
+    int me = gpushmem_my_pe(), n = gpushmem_n_pes();
+    char *large = gpushmem_malloc(17 * GRAIN), *wall = gpushmem_malloc(GRAIN);
+    char *small = gpushmem_malloc(16 * GRAIN), *end = gpushmem_malloc(GRAIN);
+    int wrong = gpushmem_free(large) != 0 || gpushmem_free(small) != 0;
+    void *differs = gpushmem_malloc((is_odd() ? 17 : 16) * GRAIN);
+    wrong += differs != NULL || check("next", GPUSHMEM_ERR_ASYMMETRY, name, "4352");
+    int *block = gpushmem_malloc(16 * GRAIN);
+    if (block == NULL)
+        return check("the same again", 0, "", "");
+    *block = -1;
+    wrong += gpushmem_barrier_all() != 0 || gpushmem_int_p(block, me, (me + 1) % n) != 0;
+    wrong += gpushmem_barrier_all() != 0;
+    if (*block != (me + n - 1) % n) {
+        printf("PE %d: its block is not where PE %d has it\n", me, (me + n - 1) % n);
+        wrong++;
+    }
+    return wrong + (gpushmem_free(block) || gpushmem_free(wall) || gpushmem_free(end));
+}
+
 int main(void)
 {
     int wrong = 0;
@@ -72,6 +96,7 @@ int main(void)
     for (int round = 0; round < 3; round++) {
         wrong += allocations_differ(block);
         wrong += functions_differ(block);
+        wrong += next_block_is_the_same();
         wrong += gpushmem_barrier_all() != 0;
     }
     // Nothing was harmed.
