@@ -8,37 +8,20 @@
 #include "observe/trace.h"
 
 enum { POST_SHARE_NS = 2000 };
-static const uint64_t none = UINT64_MAX; // no operation has so many bytes
 
 // Operations in a row, recorded as one. What the next one must be to belong to it.
 struct run {
     struct gpsh_trace_record *record;
     uint64_t end; // what the lane has written with it: nothing else came after it
     uint64_t bytes;
-    uint32_t number, index;
+    uint32_t ahead; // of an operation's number is its command's index
     int32_t pe;
     uint8_t what;
-};
-
-// A run of a ring's commands, one operation each, that are not complete at once. The next one is
-// counted before it is posted, so that nothing is left to do after that; the flow says later
-// whether it was taken. Commands and the flow's operations advance together, or the run ends.
-struct ring_run {
-    uint64_t bytes;     // `none`: there is no such run
-    uint64_t ahead;     // of the flow's number is the command's index
-    const uint64_t *at; // the command that is being posted
-    struct gpsh_flow *flow;
-    struct gpsh_trace_record *record;
-    uint64_t before; // the flow's number before the first one
-    uint64_t end;
-    int32_t pe;
-    uint8_t kind;
 };
 
 struct traced {
     struct gpsh_transport_ops ops; // first: a channel's ops leads here
     const struct gpsh_transport_ops *real;
-    struct ring_run ring_run;
     struct gpsh_trace_lane *lane;
     struct run run;
     const uint64_t *at; // the command that is being posted; NULL: the host's operation
@@ -58,11 +41,11 @@ static struct traced *traced_of(const struct gpsh_channel *channel)
     return (struct traced *)(uintptr_t)channel->ops;
 }
 
-// Its completions are new, whatever they are.
-static void list_pe(struct traced *t, int pe)
+// With a first operation under way: what was complete before that is no news.
+static void list_pe(struct traced *t, const struct gpsh_flow *flow, int pe)
 {
     t->pes[pe].listed = true;
-    t->pes[pe].seen = UINT64_MAX;
+    t->pes[pe].seen = flow->completed < flow->posted ? flow->completed : flow->posted - 1;
     t->pes[t->n_active++].active = pe;
 }
 
@@ -77,37 +60,41 @@ static void look_at_clock(struct traced *t)
     t->run.end = 0;
 }
 
-static void begin_run(struct traced *t, const struct gpsh_op *op, uint32_t number, uint32_t index,
-                      uint8_t what)
+static __attribute__((noinline)) void begin_run(struct traced *t, const struct gpsh_flow *flow,
+                                                const struct gpsh_op *op, uint32_t ahead,
+                                                uint8_t what)
 {
+    uint32_t number = (uint32_t)flow->posted;
     struct gpsh_trace_record *r = gpsh_trace_next(t->lane);
     *r = (struct gpsh_trace_record){
         .at_ns = t->lane->now_ns,
         .took_ns = 1,
         .bytes = op->bytes < UINT32_MAX ? (uint32_t)op->bytes : UINT32_MAX,
         .number = number,
-        .index = index,
+        .index = t->at ? number + ahead : 0,
         .pe = op->pe,
         .ring = t->ring,
         .transport = t->transport,
         .what = what,
     };
     gpsh_trace_commit(t->lane);
-    t->run = (struct run){r, t->lane->written, op->bytes, number, index, op->pe, what};
+    t->run = (struct run){r, t->lane->written, op->bytes, ahead, op->pe, what};
     if (!t->pes[op->pe].listed)
-        list_pe(t, op->pe);
+        list_pe(t, flow, op->pe);
 }
 
 // Field by field: a record that is put together to be compared costs more than the rest.
 static inline bool continues(const struct traced *t, const struct gpsh_op *op, uint32_t number,
-                             uint32_t index, uint8_t what)
+                             uint32_t ahead, uint8_t what)
 {
     const struct run *run = &t->run;
     return t->lane->written == run->end && op->bytes == run->bytes && op->pe == run->pe &&
-           what == run->what && number == run->number + 1 && (index == run->index + 1 || !t->at);
+           what == run->what && ahead == run->ahead &&
+           number == run->record->number + run->record->took_ns;
 }
 
-// One record says how far all operations to a PE have come, whatever their number.
+// One record says how far all operations to a PE have come, whatever their number. Of some no
+// progress tells: they were complete when post returned.
 static void record_completions(struct traced *t, const struct gpsh_channel *channel, uint64_t now)
 {
     uint64_t before = t->lane->now_ns;
@@ -136,81 +123,30 @@ static void record_completions(struct traced *t, const struct gpsh_channel *chan
     }
 }
 
-// The last one that was counted may not have been taken, and may, like others before it, have been
-// complete when post returned, of which no progress tells.
-static void ring_run_end(struct traced *t, const struct gpsh_channel *channel)
+static int traced_post(struct gpsh_channel *channel, const struct gpsh_op *op)
 {
-    struct ring_run *run = &t->ring_run;
-    if (run->bytes == none)
-        return;
-    const struct gpsh_flow *flow = run->flow;
-    run->bytes = none;
-    t->run.end = 0;
-    if (t->lane->written - run->end <= t->lane->mask)
-        run->record->took_ns = (uint32_t)(flow->posted - run->before);
-    if (t->pes[run->pe].listed && flow->completed == flow->posted)
-        record_completions(t, channel, t->lane->now_ns);
-}
-
-static void ring_run_begin(struct traced *t, struct gpsh_flow *flow, const struct gpsh_op *op)
-{
-    t->ring_run = (struct ring_run){.bytes = op->bytes,
-                                    .ahead = *t->at - (flow->posted - 1),
-                                    .at = t->at,
-                                    .flow = flow,
-                                    .record = t->run.record,
-                                    .before = flow->posted - 1,
-                                    .end = t->run.end,
-                                    .pe = op->pe,
-                                    .kind = op->kind};
-}
-
-static __attribute__((noinline)) int post_and_record(struct traced *t, struct gpsh_channel *channel,
-                                                     const struct gpsh_op *op)
-{
-    ring_run_end(t, channel);
+    struct traced *t = traced_of(channel);
     if (!t->at)
         look_at_clock(t);
     int result = t->real->post(channel, op);
     if (result == GPSH_POST_AGAIN || result < 0)
         return result;
-    struct gpsh_flow *flow = &channel->flows[op->pe];
-    bool at_once = result == GPSH_POST_DONE;
-    uint32_t number = (uint32_t)flow->posted, index = t->at ? (uint32_t)*t->at : 0;
-    uint8_t what = (uint8_t)(GPSH_TRACE_POST << 4 | op->kind | (at_once ? GPSH_TRACE_AT_ONCE : 0));
+    const struct gpsh_flow *flow = &channel->flows[op->pe];
+    uint32_t number = (uint32_t)flow->posted, ahead = t->at ? (uint32_t)*t->at - number : 0;
+    uint8_t at_once = result == GPSH_POST_DONE ? GPSH_TRACE_AT_ONCE : 0;
+    uint8_t what = (uint8_t)(GPSH_TRACE_POST << 4 | op->kind | at_once);
     t->unrung = true;
-    if (continues(t, op, number, index, what)) {
+    if (__builtin_expect(continues(t, op, number, ahead, what), 1))
         t->run.record->took_ns++;
-        t->run.number = number;
-        t->run.index = index;
-        return result;
-    }
-    begin_run(t, op, number, index, what);
-    if (t->at && !at_once)
-        ring_run_begin(t, flow, op);
+    else
+        begin_run(t, flow, op, ahead, what);
     return result;
-}
-
-static int traced_post(struct gpsh_channel *channel, const struct gpsh_op *op)
-{
-    struct traced *t = traced_of(channel);
-    struct ring_run *run = &t->ring_run;
-    if (__builtin_expect(op->bytes == run->bytes && op->pe == run->pe && op->kind == run->kind,
-                         1)) {
-        uint64_t posted = run->flow->posted;
-        if (__builtin_expect(*run->at - posted == run->ahead, 1)) {
-            run->record->took_ns = (uint32_t)(posted + 1 - run->before);
-            return t->real->post(channel, op);
-        }
-    }
-    return post_and_record(t, channel, op);
 }
 
 static int traced_flush(struct gpsh_channel *channel)
 {
     struct traced *t = traced_of(channel);
     int result = t->real->flush(channel);
-    ring_run_end(t, channel);
     if (!t->unrung || !t->at) // the host's operations ring by themselves, as a rule
         return result;
     uint64_t now = gpsh_trace_now(t->lane);
@@ -223,6 +159,7 @@ static int traced_flush(struct gpsh_channel *channel)
     gpsh_trace_commit(t->lane);
     t->lane->now_ns = now;
     t->unrung = false;
+    record_completions(t, channel, now);
     return result;
 }
 
@@ -238,7 +175,6 @@ static int traced_progress(struct gpsh_channel *channel)
 static void traced_close(struct gpsh_channel *channel)
 {
     struct traced *t = traced_of(channel);
-    ring_run_end(t, channel);
     channel->ops = t->real;
     free(t);
     channel->ops->channel_close(channel);
@@ -262,7 +198,6 @@ void gpsh_trace_channel(struct gpsh_channel *channel, int index, int transport)
     t->ops.progress = traced_progress;
     t->ops.channel_close = traced_close;
     t->lane = lane;
-    t->ring_run.bytes = none;
     t->transport = (uint8_t)transport;
     t->ring = GPSH_TRACE_NO_RING;
     channel->ops = &t->ops;
@@ -275,10 +210,10 @@ void gpsh_trace_ring(struct gpsh_channel *const *channels, int n_channels, uint6
         if (!channels[i] || channels[i]->ops->post != traced_post)
             continue;
         struct traced *t = traced_of(channels[i]);
-        ring_run_end(t, channels[i]);
+        t->lane->now_ns = now_ns;
+        record_completions(t, channels[i], now_ns);
         t->at = at;
         t->run.end = 0; // what comes is of another turn
         t->ring = at ? ring : GPSH_TRACE_NO_RING;
-        t->lane->now_ns = now_ns;
     }
 }
