@@ -159,7 +159,7 @@ static void *allocate(const char *function, enum gpsh_arena from, enum gpsh_coll
     // symmetric.
     if (gpsh_barrier_at(kind, a, b, gpsh_memory_number(block), function)) {
         if (block)
-            gpsh_blocks_put_back(block);
+            gpsh_blocks_give(block);
         return nothing();
     }
     return block ? block : nothing();
@@ -289,12 +289,12 @@ static void *reallocate(const char *function, void *old, uint64_t old_bytes, uin
                &block);
     const uint64_t place = gpsh_memory_number(block);
     if (block && copy(block, old, old_bytes < bytes ? old_bytes : bytes) < 0) {
-        gpsh_blocks_put_back(block);
+        gpsh_blocks_give(block);
         block = NULL;
     }
     int status = gpsh_sync_at(GPSH_CALL_REALLOC, number, bytes, place, function);
     if (block && status)
-        gpsh_blocks_put_back(block);
+        gpsh_blocks_give(block);
     else if (block)
         (void)release(old, old_bytes);
     return block && !status ? block : nothing();

@@ -110,22 +110,12 @@ void *gpsh_blocks_take(const char *function, enum gpsh_arena arena, uint64_t byt
     return NULL;
 }
 
-static void give(const void *block, bool (*how)(struct gpsh_heap_alloc *, uint64_t))
+void gpsh_blocks_give(const void *block)
 {
     const struct arena *arena = arena_of(block);
     pthread_mutex_lock(&lock);
-    (void)how(arena->allocator, gpsh_blocks_offset(block));
+    (void)gpsh_heap_alloc_give(arena->allocator, gpsh_blocks_offset(block));
     pthread_mutex_unlock(&lock);
-}
-
-void gpsh_blocks_give(const void *block)
-{
-    give(block, gpsh_heap_alloc_give);
-}
-
-void gpsh_blocks_put_back(const void *block)
-{
-    give(block, gpsh_heap_alloc_put_back);
 }
 
 // The heap had `before` bytes. Beyond what is reserved at the end of the first piece, or beyond

@@ -24,9 +24,6 @@ uint64_t gpsh_blocks_offset(const void *block); // in its arena
 void *gpsh_blocks_take(const char *function, enum gpsh_arena arena, uint64_t bytes,
                        uint64_t alignment);
 void gpsh_blocks_give(const void *block);
-// The block that was taken last, as if it never had been: what is taken next is where it would have
-// been then, also on PEs that have not taken this one.
-void gpsh_blocks_put_back(const void *block);
 // As it was asked for; 0: none begins there.
 uint64_t gpsh_blocks_size(const void *block);
 // The heap had `before` bytes, and has `more` now.

@@ -1,211 +1,96 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two-level segregated fit: a bin for each of 8 slices of each power of two of grains. Taking and
-// giving cost a few dozen instructions whatever the number of blocks; neighbours are merged at
-// once.
+// Two lists by offset: the blocks that are handed out, and the holes between them. Where the next
+// block comes from follows from these alone: what was refused, or given back, leaves no trace in
+// it. Few holes are looked through, as a rule: one, in programs that free in turn.
 #include "memory/heap_alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICES = 8, SLICE_BITS = 3, LEVELS = 48, BINS = LEVELS * SLICES };
-
-struct block {
+// A block, with as many bytes as were asked for; or a hole, and what was last given back there.
+struct part {
     uint64_t offset, bytes;
-    uint64_t asked;               // 0 while free
-    bool gap;                     // asked for by nobody, and never given back
-    struct gpsh_heap_block freed; // while free: what was given back here last
-    struct block *before, *after; // neighbours by offset
-    struct block *prev, *next;    // bin list while free
+    struct gpsh_heap_block freed;
+};
+
+struct list {
+    struct part *at;
+    size_t n;
 };
 
 struct gpsh_heap_alloc {
-    uint64_t bytes, used, count;
-    uint64_t gaps;    // of the bytes
+    uint64_t bytes, used;
     uint64_t reached; // end of the farthest block ever handed out
-    uint64_t level_mask;
-    uint8_t slice_mask[LEVELS];
-    struct block *bins[BINS];
-    struct block *first, *last;
-    // What the last take has changed beside the block, and where in its bin the one was that it is
-    // of: behind `prev`, or first.
-    struct {
-        uint64_t offset; // UINT64_MAX: there is nothing to put back
-        uint64_t reached;
-        struct gpsh_heap_block freed;
-        struct block *prev;
-    } taken;
-    // Blocks handed out, by offset: open addressing, linear probing.
-    struct block **table;
-    uint64_t table_size;
+    uint64_t gap_bytes;
+    size_t n_gaps;
+    struct list blocks, holes;
+    size_t room; // of each list: there are no more holes than blocks, gaps and one
 };
 
-static unsigned log2_floor(uint64_t value)
+static uint64_t whole_grains(uint64_t bytes)
 {
-    return 63u - (unsigned)__builtin_clzll(value);
+    return (bytes + GPSH_HEAP_GRAIN - 1) / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN;
 }
 
-// Bin of a free block of `grains`: every block in bin b is at least as long as bin b's lower bound.
-static unsigned bin_of(uint64_t grains)
-{
-    if (grains < SLICES)
-        return (unsigned)grains;
-    unsigned level = log2_floor(grains) - SLICE_BITS + 1;
-    unsigned slice = (unsigned)(grains >> (level - 1)) & (SLICES - 1);
-    return level * SLICES + slice;
-}
+// ---- Lists ----
 
-// Behind `prev`, which is in the bin; NULL: as the first.
-static void bin_insert_behind(struct gpsh_heap_alloc *heap, struct block *block, struct block *prev)
+// How many begin at the offset or before it.
+static size_t list_before(const struct list *list, uint64_t offset)
 {
-    unsigned bin = bin_of(block->bytes / GPSH_HEAP_GRAIN);
-    struct block **link = prev ? &prev->next : &heap->bins[bin];
-    block->prev = prev;
-    block->next = *link;
-    if (block->next)
-        block->next->prev = block;
-    *link = block;
-    heap->slice_mask[bin / SLICES] |= (uint8_t)(1u << bin % SLICES);
-    heap->level_mask |= 1ull << bin / SLICES;
-}
-
-static void bin_insert(struct gpsh_heap_alloc *heap, struct block *block)
-{
-    bin_insert_behind(heap, block, NULL);
-}
-
-static void bin_remove(struct gpsh_heap_alloc *heap, struct block *block)
-{
-    unsigned bin = bin_of(block->bytes / GPSH_HEAP_GRAIN);
-    if (block->next)
-        block->next->prev = block->prev;
-    if (block->prev) {
-        block->prev->next = block->next;
-        return;
+    size_t low = 0, high = list->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (list->at[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    heap->bins[bin] = block->next;
-    if (block->next)
-        return;
-    heap->slice_mask[bin / SLICES] &= (uint8_t) ~(1u << bin % SLICES);
-    if (!heap->slice_mask[bin / SLICES])
-        heap->level_mask &= ~(1ull << bin / SLICES);
+    return low;
 }
 
-// First block that is long enough: the rest of the request's own bin is searched, then the next
-// non-empty bin's head fits for certain.
-static struct block *bin_search(const struct gpsh_heap_alloc *heap, uint64_t bytes)
+static void list_insert(struct list *list, size_t i, struct part part)
 {
-    unsigned bin = bin_of(bytes / GPSH_HEAP_GRAIN);
-    for (struct block *block = heap->bins[bin]; block; block = block->next)
-        if (block->bytes >= bytes)
-            return block;
-    unsigned level = bin / SLICES;
-    unsigned slices = heap->slice_mask[level] & ~((2u << bin % SLICES) - 1u);
-    if (!slices) {
-        uint64_t levels = heap->level_mask & ~((2ull << level) - 1ull);
-        if (!levels)
-            return NULL;
-        level = (unsigned)__builtin_ctzll(levels);
-        slices = heap->slice_mask[level];
-    }
-    return heap->bins[level * SLICES + (unsigned)__builtin_ctz(slices)];
+    memmove(&list->at[i + 1], &list->at[i], (list->n++ - i) * sizeof part);
+    list->at[i] = part;
 }
 
-static uint64_t lead_of(const struct block *block, uint64_t alignment)
+static struct part list_remove(struct list *list, size_t i)
 {
-    return (alignment - block->offset % alignment) % alignment;
+    struct part part = list->at[i];
+    memmove(&list->at[i], &list->at[i + 1], (--list->n - i) * sizeof part);
+    return part;
 }
 
-// A free block with room for `need` bytes at a multiple of `alignment`. One with room for the
-// worst place has it for certain; only if there is none the blocks themselves are looked at.
-static struct block *search_aligned(const struct gpsh_heap_alloc *heap, uint64_t need,
-                                    uint64_t alignment)
+static bool list_enlarge(struct list *list, size_t room)
 {
-    uint64_t worst = need + alignment - GPSH_HEAP_GRAIN;
-    struct block *block = worst <= heap->bytes ? bin_search(heap, worst) : NULL;
-    if (block || alignment == GPSH_HEAP_GRAIN)
-        return block;
-    for (block = heap->first; block; block = block->after)
-        if (!block->asked && block->bytes >= need &&
-            block->bytes - need >= lead_of(block, alignment))
-            return block;
-    return NULL;
+    struct part *more = realloc(list->at, room * sizeof *more);
+    list->at = more ? more : list->at;
+    return more;
 }
 
-static uint64_t slot_of(const struct gpsh_heap_alloc *heap, uint64_t offset)
+// For one more block, or gap.
+static bool reserve(struct gpsh_heap_alloc *heap)
 {
-    return (offset / GPSH_HEAP_GRAIN * 0x9E3779B97F4A7C15ull) >> 32 & (heap->table_size - 1);
-}
-
-static struct block *table_find(const struct gpsh_heap_alloc *heap, uint64_t offset)
-{
-    for (uint64_t slot = slot_of(heap, offset); heap->table[slot];
-         slot = (slot + 1) & (heap->table_size - 1))
-        if (heap->table[slot]->offset == offset)
-            return heap->table[slot];
-    return NULL;
-}
-
-static void table_put(struct gpsh_heap_alloc *heap, struct block *block)
-{
-    uint64_t slot = slot_of(heap, block->offset);
-    while (heap->table[slot])
-        slot = (slot + 1) & (heap->table_size - 1);
-    heap->table[slot] = block;
-}
-
-static bool table_reserve(struct gpsh_heap_alloc *heap)
-{
-    if (heap->count * 2 < heap->table_size)
+    size_t room = heap->room ? 2 * heap->room : 64;
+    if (heap->blocks.n + heap->n_gaps + 2 < heap->room)
         return true;
-    uint64_t old_size = heap->table_size;
-    struct block **old = heap->table;
-    struct block **table = calloc(old_size * 2, sizeof *table);
-    if (!table)
+    if (!list_enlarge(&heap->blocks, room) || !list_enlarge(&heap->holes, room))
         return false;
-    heap->table = table;
-    heap->table_size = old_size * 2;
-    for (uint64_t i = 0; i < old_size; i++)
-        if (old[i])
-            table_put(heap, old[i]);
-    free(old);
+    heap->room = room;
     return true;
 }
 
-static void table_drop(struct gpsh_heap_alloc *heap, uint64_t offset)
-{
-    uint64_t mask = heap->table_size - 1;
-    uint64_t hole = slot_of(heap, offset);
-    while (heap->table[hole]->offset != offset)
-        hole = (hole + 1) & mask;
-    // Close the gap, so that probing never needs tombstones.
-    for (uint64_t slot = (hole + 1) & mask; heap->table[slot]; slot = (slot + 1) & mask) {
-        uint64_t home = slot_of(heap, heap->table[slot]->offset);
-        if (((slot - home) & mask) >= ((slot - hole) & mask)) {
-            heap->table[hole] = heap->table[slot];
-            hole = slot;
-        }
-    }
-    heap->table[hole] = NULL;
-}
+// ---- The heap ----
 
 struct gpsh_heap_alloc *gpsh_heap_alloc_new(uint64_t bytes)
 {
     struct gpsh_heap_alloc *heap = calloc(1, sizeof *heap);
-    struct block *all = calloc(1, sizeof *all);
-    struct block **table = calloc(64, sizeof *table);
-    if (!heap || !all || !table) {
-        free(heap);
-        free(all);
-        free(table);
+    if (!heap || !reserve(heap)) {
+        gpsh_heap_alloc_delete(heap);
         return NULL;
     }
     heap->bytes = bytes / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN;
-    heap->table = table;
-    heap->table_size = 64;
-    heap->taken.offset = UINT64_MAX;
-    heap->first = heap->last = all;
-    all->bytes = heap->bytes;
-    bin_insert(heap, all);
+    list_insert(&heap->holes, 0, (struct part){.bytes = heap->bytes});
     return heap;
 }
 
@@ -213,189 +98,118 @@ void gpsh_heap_alloc_delete(struct gpsh_heap_alloc *heap)
 {
     if (!heap)
         return;
-    for (struct block *block = heap->first; block;) {
-        struct block *after = block->after;
-        free(block);
-        block = after;
-    }
-    free(heap->table);
+    free(heap->blocks.at);
+    free(heap->holes.at);
     free(heap);
-}
-
-// Cuts `block` after `bytes`; the rest becomes a free block after it. `rest` is its memory.
-static void split(struct gpsh_heap_alloc *heap, struct block *block, uint64_t bytes,
-                  struct block *rest)
-{
-    *rest = (struct block){.offset = block->offset + bytes,
-                           .bytes = block->bytes - bytes,
-                           .freed = block->freed,
-                           .before = block,
-                           .after = block->after};
-    if (rest->after)
-        rest->after->before = rest;
-    else
-        heap->last = rest;
-    block->after = rest;
-    block->bytes = bytes;
-    bin_insert(heap, rest);
-}
-
-static struct block *append(struct gpsh_heap_alloc *heap, struct block *block, uint64_t bytes)
-{
-    *block = (struct block){.offset = heap->bytes, .bytes = bytes, .before = heap->last};
-    heap->last->after = block;
-    heap->last = block;
-    heap->bytes += bytes;
-    return block;
 }
 
 bool gpsh_heap_alloc_extend(struct gpsh_heap_alloc *heap, uint64_t gap, uint64_t bytes)
 {
-    struct block *wall = malloc(sizeof *wall), *rest = malloc(sizeof *rest);
-    if (!wall || !rest) {
-        free(wall);
-        free(rest);
+    if (!reserve(heap))
         return false;
-    }
-    wall = append(heap, wall, gap);
-    wall->asked = gap;
-    wall->gap = true;
-    heap->gaps += gap;
-    bin_insert(heap, append(heap, rest, bytes));
+    list_insert(&heap->holes, heap->holes.n,
+                (struct part){.offset = heap->bytes + gap, .bytes = bytes});
+    heap->bytes += gap + bytes;
+    heap->gap_bytes += gap;
+    heap->n_gaps++;
     return true;
+}
+
+// What lies before the first multiple of `alignment` in the hole.
+static uint64_t lead_of(const struct part *hole, uint64_t alignment)
+{
+    return (alignment - hole->offset % alignment) % alignment;
+}
+
+// The smallest hole with room for `need` bytes at a multiple of `alignment`, of several the first.
+// holes.n: there is none.
+static size_t best_hole(const struct list *holes, uint64_t need, uint64_t alignment)
+{
+    size_t best = holes->n;
+    for (size_t i = 0; i < holes->n; i++) {
+        const struct part *hole = &holes->at[i];
+        if (hole->bytes >= need && hole->bytes - need >= lead_of(hole, alignment) &&
+            (best == holes->n || hole->bytes < holes->at[best].bytes))
+            best = i;
+    }
+    return best;
 }
 
 int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint64_t alignment)
 {
     if (alignment < GPSH_HEAP_GRAIN)
         alignment = GPSH_HEAP_GRAIN;
-    if (bytes > heap->bytes)
+    if (bytes > heap->bytes || !reserve(heap))
         return -1;
-    uint64_t need = (bytes + GPSH_HEAP_GRAIN - 1) / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN;
-    struct block *block = search_aligned(heap, need, alignment);
-    if (!block)
+    const uint64_t need = whole_grains(bytes);
+    const size_t best = best_hole(&heap->holes, need, alignment);
+    if (best == heap->holes.n)
         return -1;
-    // Everything that can fail comes before the first change.
-    uint64_t lead = lead_of(block, alignment);
-    struct block *tail = malloc(sizeof *tail), *aligned = malloc(sizeof *aligned);
-    if (!tail || !aligned || !table_reserve(heap)) {
-        free(tail);
-        free(aligned);
-        return -1;
-    }
-    heap->taken.prev = block->prev;
-    heap->taken.freed = block->freed;
-    heap->taken.reached = heap->reached;
-    heap->taken.offset = block->offset + lead;
-    bin_remove(heap, block);
-    if (lead) {
-        split(heap, block, lead, aligned);
-        bin_insert(heap, block);
-        block = aligned;
-        aligned = NULL;
-        bin_remove(heap, block);
-    }
-    if (block->bytes > need) {
-        split(heap, block, need, tail);
-        tail = NULL;
-    }
-    free(tail);
-    free(aligned);
-    block->asked = bytes;
-    if (heap->reached < block->offset + block->bytes)
-        heap->reached = block->offset + block->bytes;
-    heap->used += block->bytes;
-    heap->count++;
-    table_put(heap, block);
-    return (int64_t)block->offset;
+    const struct part hole = list_remove(&heap->holes, best);
+    const uint64_t lead = lead_of(&hole, alignment), offset = hole.offset + lead;
+    const uint64_t end = offset + need, rest = hole.offset + hole.bytes - end;
+    if (rest)
+        list_insert(&heap->holes, best, (struct part){end, rest, hole.freed});
+    if (lead)
+        list_insert(&heap->holes, best, (struct part){hole.offset, lead, hole.freed});
+    list_insert(&heap->blocks, list_before(&heap->blocks, offset),
+                (struct part){.offset = offset, .bytes = bytes});
+    heap->reached = heap->reached < end ? end : heap->reached;
+    heap->used += need;
+    return (int64_t)offset;
 }
 
-// Appends the free block `after` to its free neighbour `block`; neither is in a bin.
-static void join(struct gpsh_heap_alloc *heap, struct block *block, struct block *after)
+// Number of the block that begins there; blocks.n: none does.
+static size_t block_at(const struct gpsh_heap_alloc *heap, uint64_t offset)
 {
-    block->bytes += after->bytes;
-    block->after = after->after;
-    if (block->after)
-        block->after->before = block;
-    else
-        heap->last = block;
-    free(after);
-}
-
-// A block that is handed out, joined with its free neighbours: it is in no bin yet.
-static struct block *release(struct gpsh_heap_alloc *heap, struct block *block)
-{
-    table_drop(heap, block->offset);
-    heap->used -= block->bytes;
-    heap->count--;
-    block->asked = 0;
-    if (block->after && !block->after->asked) {
-        bin_remove(heap, block->after);
-        join(heap, block, block->after);
-    }
-    if (block->before && !block->before->asked) {
-        struct block *before = block->before;
-        bin_remove(heap, before);
-        join(heap, before, block);
-        block = before;
-    }
-    return block;
+    size_t i = list_before(&heap->blocks, offset);
+    return i && heap->blocks.at[i - 1].offset == offset ? i - 1 : heap->blocks.n;
 }
 
 bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset)
 {
-    struct block *block = table_find(heap, offset);
-    if (!block)
+    const size_t i = block_at(heap, offset);
+    struct list *holes = &heap->holes;
+    if (i == heap->blocks.n)
         return false;
-    const struct gpsh_heap_block freed = {.offset = offset, .bytes = block->asked};
-    block = release(heap, block);
-    block->freed = freed;
-    bin_insert(heap, block);
-    heap->taken.offset = UINT64_MAX;
-    return true;
-}
-
-// Its neighbours are free only where they were cut off it, and are first in their bins.
-bool gpsh_heap_alloc_put_back(struct gpsh_heap_alloc *heap, uint64_t offset)
-{
-    struct block *block = table_find(heap, offset);
-    if (!block || offset != heap->taken.offset)
-        return gpsh_heap_alloc_give(heap, offset);
-    block = release(heap, block);
-    block->freed = heap->taken.freed;
-    bin_insert_behind(heap, block, heap->taken.prev);
-    heap->reached = heap->taken.reached;
-    heap->taken.offset = UINT64_MAX;
+    const struct part block = list_remove(&heap->blocks, i);
+    struct part hole = {offset, whole_grains(block.bytes), {offset, block.bytes}};
+    heap->used -= hole.bytes;
+    size_t next = list_before(holes, offset);
+    if (next < holes->n && holes->at[next].offset == offset + hole.bytes)
+        hole.bytes += list_remove(holes, next).bytes;
+    if (next && holes->at[next - 1].offset + holes->at[next - 1].bytes == offset) {
+        const struct part before = list_remove(holes, --next);
+        hole.offset = before.offset;
+        hole.bytes += before.bytes;
+    }
+    list_insert(holes, next, hole);
     return true;
 }
 
 uint64_t gpsh_heap_alloc_size(const struct gpsh_heap_alloc *heap, uint64_t offset)
 {
-    const struct block *block = table_find(heap, offset);
-    return block ? block->asked : 0;
+    size_t i = block_at(heap, offset);
+    return i < heap->blocks.n ? heap->blocks.at[i].bytes : 0;
 }
 
-// The block that begins in the address's grain is found at once, others one by one.
-static const struct block *block_around(const struct gpsh_heap_alloc *heap, uint64_t offset)
+// The last part that begins at the offset or before it, if it has the byte there.
+static const struct part *part_around(const struct list *list, uint64_t offset)
 {
-    const struct block *block = table_find(heap, offset / GPSH_HEAP_GRAIN * GPSH_HEAP_GRAIN);
-    if (!block)
-        block = heap->first;
-    while (offset - block->offset >= block->bytes)
-        block = block->after;
-    return block;
+    size_t i = list_before(list, offset);
+    const struct part *part = i ? &list->at[i - 1] : NULL;
+    return part && offset - part->offset < whole_grains(part->bytes) ? part : NULL;
 }
 
 enum gpsh_heap_use gpsh_heap_alloc_use(const struct gpsh_heap_alloc *heap, uint64_t offset,
                                        struct gpsh_heap_block *out)
 {
-    if (offset >= heap->bytes)
+    const struct part *block = part_around(&heap->blocks, offset),
+                      *hole = part_around(&heap->holes, offset);
+    if (!block && !hole)
         return GPSH_HEAP_OTHERS;
-    const struct block *block = block_around(heap, offset);
-    if (block->gap)
-        return GPSH_HEAP_OTHERS;
-    *out = block->asked ? (struct gpsh_heap_block){block->offset, block->asked} : block->freed;
-    if (block->asked)
+    *out = block ? (struct gpsh_heap_block){block->offset, block->bytes} : hole->freed;
+    if (block)
         return GPSH_HEAP_TAKEN;
     if (offset - out->offset < out->bytes)
         return GPSH_HEAP_FREED;
@@ -405,45 +219,30 @@ enum gpsh_heap_use gpsh_heap_alloc_use(const struct gpsh_heap_alloc *heap, uint6
 void gpsh_heap_alloc_usage(const struct gpsh_heap_alloc *heap, struct gpsh_heap_usage *usage)
 {
     uint64_t largest = 0;
-    for (const struct block *block = heap->first; block; block = block->after)
-        if (!block->asked && block->bytes > largest)
-            largest = block->bytes;
-    *usage = (struct gpsh_heap_usage){.bytes = heap->bytes - heap->gaps,
+    for (size_t i = 0; i < heap->holes.n; i++)
+        largest = heap->holes.at[i].bytes > largest ? heap->holes.at[i].bytes : largest;
+    *usage = (struct gpsh_heap_usage){.bytes = heap->bytes - heap->gap_bytes,
                                       .used_bytes = heap->used,
                                       .largest_free = largest,
-                                      .allocations = heap->count};
-}
-
-static bool in_its_bin(const struct gpsh_heap_alloc *heap, const struct block *wanted)
-{
-    for (const struct block *b = heap->bins[bin_of(wanted->bytes / GPSH_HEAP_GRAIN)]; b;
-         b = b->next)
-        if (b == wanted)
-            return true;
-    return false;
+                                      .allocations = heap->blocks.n};
 }
 
 bool gpsh_heap_alloc_check(const struct gpsh_heap_alloc *heap)
 {
-    uint64_t at = 0, used = 0, count = 0, free_blocks = 0, binned = 0;
-    const struct block *before = NULL;
-    for (const struct block *block = heap->first; block; before = block, block = block->after) {
-        if (block->offset != at || block->before != before || !block->bytes ||
-            block->bytes % GPSH_HEAP_GRAIN)
+    const struct list *blocks = &heap->blocks, *holes = &heap->holes;
+    uint64_t at = 0, used = 0, gaps = 0;
+    bool after_hole = false;
+    for (size_t b = 0, h = 0; b < blocks->n || h < holes->n;) {
+        bool hole = b == blocks->n || (h < holes->n && holes->at[h].offset < blocks->at[b].offset);
+        const struct part *part = hole ? &holes->at[h++] : &blocks->at[b++];
+        if (!part->bytes || part->offset < at || part->offset % GPSH_HEAP_GRAIN ||
+            (hole && after_hole && part->offset == at))
             return false;
-        if (!block->asked && (!in_its_bin(heap, block) || (before && !before->asked)))
-            return false;
-        if (block->asked && !block->gap &&
-            (block->asked > block->bytes || table_find(heap, block->offset) != block))
-            return false;
-        at += block->bytes;
-        used += block->asked && !block->gap ? block->bytes : 0;
-        count += block->asked && !block->gap;
-        free_blocks += !block->asked;
+        gaps += part->offset - at;
+        at = part->offset + whole_grains(part->bytes);
+        used += hole ? 0 : whole_grains(part->bytes);
+        after_hole = hole;
     }
-    for (int bin = 0; bin < BINS; bin++)
-        for (const struct block *block = heap->bins[bin]; block; block = block->next)
-            binned++;
-    return at == heap->bytes && before == heap->last && used == heap->used &&
-           count == heap->count && binned == free_blocks;
+    return at <= heap->bytes && gaps + heap->bytes - at == heap->gap_bytes && used == heap->used &&
+           holes->n <= blocks->n + heap->n_gaps + 1;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allocator of offsets inside a heap it never touches (the heap may be GPU memory): all metadata is
-// in host memory. Deterministic: the same calls in the same order give the same offsets on every
-// PE. Not thread safe.
+// in host memory. Where the next block goes follows from the blocks that are handed out alone, so
+// that PEs with the same ones get the same one, whatever they have tried before. Not thread safe.
 #ifndef GPSH_HEAP_ALLOC_H
 #define GPSH_HEAP_ALLOC_H
 
@@ -32,9 +32,6 @@ bool gpsh_heap_alloc_extend(struct gpsh_heap_alloc *heap, uint64_t gap, uint64_t
 int64_t gpsh_heap_alloc_take(struct gpsh_heap_alloc *heap, uint64_t bytes, uint64_t alignment);
 // False if no block starts at `offset`.
 bool gpsh_heap_alloc_give(struct gpsh_heap_alloc *heap, uint64_t offset);
-// The same; and of the block that was taken last, if nothing was given since then: as if it had
-// never been taken. (_give leaves traces in which block comes next.)
-bool gpsh_heap_alloc_put_back(struct gpsh_heap_alloc *heap, uint64_t offset);
 // Size that was asked for the block at `offset`, 0 if there is none.
 uint64_t gpsh_heap_alloc_size(const struct gpsh_heap_alloc *heap, uint64_t offset);
 // What is known of a byte of the heap.
@@ -52,8 +49,7 @@ struct gpsh_heap_block {
 enum gpsh_heap_use gpsh_heap_alloc_use(const struct gpsh_heap_alloc *heap, uint64_t offset,
                                        struct gpsh_heap_block *block);
 void gpsh_heap_alloc_usage(const struct gpsh_heap_alloc *heap, struct gpsh_heap_usage *usage);
-// For tests: blocks tile the heap, neighbours are linked, no two free ones touch, bins hold exactly
-// the free ones.
+// For tests: blocks and holes tile the heap but for its gaps, and no two holes touch.
 bool gpsh_heap_alloc_check(const struct gpsh_heap_alloc *heap);
 
 #endif

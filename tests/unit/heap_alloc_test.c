@@ -79,16 +79,16 @@ Test(heap_alloc, aligned_exact_fit__is_taken)
 }
 
 // Random calls against a model: no overlap, alignment kept, freed memory is found again, the same
-// calls give the same offsets, and a refused request, or one that is put back, changes nothing.
-static void take_and_put_back(struct gpsh_heap_alloc *heap, uint64_t seed, uint64_t heap_bytes)
+// calls give the same offsets, and a refused request, or one that is given back, changes nothing.
+static void take_and_give(struct gpsh_heap_alloc *heap, uint64_t seed, uint64_t heap_bytes)
 {
     uint64_t bytes = 1 + random_next(&seed) % (seed % 5 ? 3000 : heap_bytes / 4);
     int64_t offset = gpsh_heap_alloc_take(heap, bytes, 1ull << seed % 15);
     if (offset < 0)
         return;
-    cr_assert(gpsh_heap_alloc_put_back(heap, (uint64_t)offset));
+    cr_assert(gpsh_heap_alloc_give(heap, (uint64_t)offset));
     cr_assert_eq(gpsh_heap_alloc_size(heap, (uint64_t)offset), 0);
-    cr_assert_not(gpsh_heap_alloc_put_back(heap, (uint64_t)offset), "put back twice");
+    cr_assert_not(gpsh_heap_alloc_give(heap, (uint64_t)offset), "given twice");
 }
 
 static void property_run(uint64_t seed, uint64_t heap_bytes)
@@ -100,7 +100,7 @@ static void property_run(uint64_t seed, uint64_t heap_bytes)
     for (int step = 0; step < 4000; step++) {
         uint64_t dice = random_next(&seed);
         if (dice % 11 < 3)
-            take_and_put_back(heap, dice, heap_bytes);
+            take_and_give(heap, dice, heap_bytes);
         if (count < MANY && dice % 5 < 3) {
             uint64_t bytes = 1 + random_next(&seed) % (dice % 7 ? 3000 : heap_bytes / 4);
             uint64_t alignment = 1ull << random_next(&seed) % 15;
@@ -147,22 +147,31 @@ Test(heap_alloc, random_calls__keep_every_promise)
         property_run(seed * 0x9E3779B97F4A7C15ull, seed % 2 ? 1 << 20 : 64 << 20);
 }
 
-Test(heap_alloc, put_back__what_is_known_of_the_bytes_is_as_before)
+// One heap has its blocks given back from the first to the last of a list, the other one the other
+// way round.
+Test(heap_alloc, next_block__does_not_depend_on_the_order_of_giving)
 {
-    struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(1 << 16);
-    struct gpsh_heap_block b = {0};
-    cr_assert(gpsh_heap_alloc_take(heap, 1000, 1) == 0 && gpsh_heap_alloc_give(heap, 0));
-    cr_assert_eq(gpsh_heap_alloc_take(heap, 8000, 1), 0);
-    cr_expect(gpsh_heap_alloc_put_back(heap, 0) && gpsh_heap_alloc_check(heap));
-    cr_expect(gpsh_heap_alloc_use(heap, 999, &b) == GPSH_HEAP_FREED && b.bytes == 1000);
-    cr_expect_eq(gpsh_heap_alloc_use(heap, 4000, &b), GPSH_HEAP_FRESH);
-    // of one that is not the last, it is as if given
-    cr_assert_eq(gpsh_heap_alloc_take(heap, 512, 1), 0);
-    cr_assert_eq(gpsh_heap_alloc_take(heap, 512, 1), 512);
-    cr_expect(gpsh_heap_alloc_put_back(heap, 0) && gpsh_heap_alloc_check(heap));
-    cr_expect(gpsh_heap_alloc_use(heap, 511, &b) == GPSH_HEAP_FREED && b.bytes == 512);
-    cr_expect_not(gpsh_heap_alloc_put_back(heap, 0));
+    struct gpsh_heap_alloc *heap = gpsh_heap_alloc_new(1 << 20),
+                           *twin = gpsh_heap_alloc_new(1 << 20);
+    uint64_t seed = 42, given[MANY];
+    int n = 0;
+    for (int i = 0; i < MANY; i++) {
+        uint64_t bytes = 1 + random_next(&seed) % 3000;
+        int64_t offset = gpsh_heap_alloc_take(heap, bytes, 1);
+        cr_assert_eq(offset, gpsh_heap_alloc_take(twin, bytes, 1));
+        if (offset >= 0 && random_next(&seed) % 2)
+            given[n++] = (uint64_t)offset;
+    }
+    for (int i = 0; i < n; i++)
+        cr_assert(gpsh_heap_alloc_give(heap, given[i]) &&
+                  gpsh_heap_alloc_give(twin, given[n - 1 - i]));
+    cr_assert(gpsh_heap_alloc_check(heap) && gpsh_heap_alloc_check(twin));
+    for (int i = 0; i < MANY; i++) {
+        uint64_t bytes = 1 + random_next(&seed) % 3000;
+        cr_assert_eq(gpsh_heap_alloc_take(heap, bytes, 1), gpsh_heap_alloc_take(twin, bytes, 1));
+    }
     gpsh_heap_alloc_delete(heap);
+    gpsh_heap_alloc_delete(twin);
 }
 
 Test(heap_alloc, huge_heap__needs_no_memory_of_its_size)
