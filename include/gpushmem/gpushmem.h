@@ -95,7 +95,9 @@ extern "C" {
 //   GPUSHMEM_ERR_PEER_DATA  a peer published data this version cannot use
 GPUSHMEM_API int gpushmem_init(void);
 
-// *provided (NULL: not wanted) is the level granted, never less than `requested`.
+// *provided (NULL: not wanted) is the level granted, never less than `requested`. An init of a PE
+// that has joined already raises the level if it asks for a higher one: as with the level before,
+// no other thread is in a call of the library then.
 //   GPUSHMEM_ERR_INVALID    `requested` is not a thread level
 GPUSHMEM_API int gpushmem_init_thread(enum gpushmem_thread_level requested, int *provided);
 // Writes the level that was granted to *provided (NULL: not wanted).

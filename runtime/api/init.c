@@ -393,6 +393,15 @@ static int check_same_job(const char *function, const struct gpsh_join *join)
                      join->n_pes);
 }
 
+// A library within the program may have threads where the program has none.
+static void raise_level(int requested)
+{
+    if (requested <= gpsh_job()->thread_level)
+        return;
+    gpsh_job_raise_level(requested);
+    gpsh_contexts_share_threads();
+}
+
 static bool waits_for_choice(void)
 {
     return gpsh_settings()->heap_kind != GPSH_HEAP_HOST && gpsh_gpu_would_choose();
@@ -447,6 +456,7 @@ int gpsh_init_as(const char *function, const struct gpsh_join *join,
     }
     if (!status) {
         gpsh_error_put_back(&before); // as gpsh_init_complete
+        raise_level((int)requested);
         init_depth++;
         if (provided)
             *provided = gpsh_job()->thread_level;

@@ -174,6 +174,19 @@ static void share_channels(struct gpsh_context *ctx)
         tell_sharing();
 }
 
+static bool is_locked(unsigned options)
+{
+    bool one_thread = (options & (GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE)) != 0;
+    return gpsh_job()->thread_level == GPUSHMEM_THREAD_MULTIPLE && !one_thread;
+}
+
+void gpsh_contexts_share_threads(void)
+{
+    gpsh_default_context.locked = is_locked(GPUSHMEM_CTX_SHARED);
+    for (struct gpsh_context *ctx = contexts.created; ctx != NULL; ctx = ctx->next)
+        ctx->locked = is_locked(ctx->options);
+}
+
 int gpsh_contexts_create(long options, struct gpsh_context **out)
 {
     struct gpsh_context *ctx = calloc(1, sizeof *ctx);
@@ -184,8 +197,7 @@ int gpsh_contexts_create(long options, struct gpsh_context **out)
     ctx->remote = gpsh_default_context.remote;
     // where a PE is mapped, the context's own puts are stores
     ctx->stores = !(options & GPUSHMEM_CTX_NOSTORE) || any_direct();
-    bool one_thread = (options & (GPUSHMEM_CTX_SERIALIZED | GPUSHMEM_CTX_PRIVATE)) != 0;
-    ctx->locked = gpsh_job()->thread_level == GPUSHMEM_THREAD_MULTIPLE && !one_thread;
+    ctx->locked = is_locked(ctx->options);
     int status = allocate_reports(ctx);
     if (status < 0) {
         free(ctx);
@@ -313,8 +325,7 @@ int gpsh_contexts_init(void)
 {
     struct gpsh_context *ctx = &gpsh_default_context;
     gpsh_context_free_places(); // the transports that knew them are closed
-    *ctx = (struct gpsh_context){.locked = gpsh_job()->thread_level == GPUSHMEM_THREAD_MULTIPLE,
-                                 .stores = true};
+    *ctx = (struct gpsh_context){.locked = is_locked(GPUSHMEM_CTX_SHARED), .stores = true};
     contexts.created = NULL;
     contexts.spares = NULL;
     contexts.next_index = gpsh_channel_first_context(gpsh_settings());

@@ -11,6 +11,8 @@ int gpsh_contexts_init(void);
 // Once it is settled who executes atomics: what of the default context's operations is inline.
 void gpsh_contexts_survey(void);
 void gpsh_contexts_finalize(void); // closes every context
+// The job's thread level has become MULTIPLE; until then no two threads were in a call at a time.
+void gpsh_contexts_share_threads(void);
 
 // `options`: enum gpushmem_ctx_option, checked. GPUSHMEM_ERR_NO_MEMORY.
 int gpsh_contexts_create(long options, struct gpsh_context **out);

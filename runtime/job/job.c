@@ -19,6 +19,11 @@ void gpsh_job_join(int thread_level)
     job->generation++;
 }
 
+void gpsh_job_raise_level(int thread_level)
+{
+    job->thread_level = thread_level;
+}
+
 int gpsh_job_open(void)
 {
     job->my_pe = bootstrap.my_pe;

@@ -80,10 +80,12 @@ static inline const struct gpsh_job *gpsh_job(void)
     return &gpsh_job_state;
 }
 
-// In the order of a PE's life. join: the first init of several, by a process that will be a PE;
+// In the order of a PE's life. join: the first init of several, by a process that will be a PE, and
+// raise_level a later one that asks for more;
 // open: the bootstrap knows the job, so that n_pes and peers are there; close: what join and open
 // did is undone.
 void gpsh_job_join(int thread_level);
+void gpsh_job_raise_level(int thread_level);
 int gpsh_job_open(void);
 void gpsh_job_outlives(bool outlives);
 bool gpsh_job_partial(bool partial); // what it was before

@@ -77,9 +77,15 @@ static void *work(void *argument)
     return NULL;
 }
 
+// `raised`: what one thread had at first is for several from a second init on.
 int main(int argc, char **argv)
 {
     int provided = -1, queried = -1;
+    bool raised = argc > 2 && strcmp(argv[2], "raised") == 0;
+    if (raised) {
+        CHECK_OK(gpushmem_init_thread(GPUSHMEM_THREAD_SINGLE, NULL));
+        CHECK_OK(gpushmem_ctx_create(GPUSHMEM_CTX_SHARED, &shared_ctx));
+    }
     CHECK_OK(gpushmem_init_thread(GPUSHMEM_THREAD_MULTIPLE, &provided));
     CHECK_OK(gpushmem_query_thread(&queried));
     CHECK(provided == GPUSHMEM_THREAD_MULTIPLE && queried == provided);
@@ -91,7 +97,8 @@ int main(int argc, char **argv)
     flags = gpushmem_calloc((size_t)n_pes * THREADS, sizeof *flags);
     echoes = gpushmem_calloc((size_t)n_pes * THREADS, sizeof *echoes);
     CHECK(counters != NULL && mailboxes != NULL && flags != NULL && echoes != NULL);
-    CHECK_OK(gpushmem_ctx_create(GPUSHMEM_CTX_SHARED, &shared_ctx));
+    if (!raised)
+        CHECK_OK(gpushmem_ctx_create(GPUSHMEM_CTX_SHARED, &shared_ctx));
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; ++i)
         CHECK(pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i) == 0);
@@ -109,5 +116,7 @@ int main(int argc, char **argv)
     CHECK_OK(gpushmem_free(mailboxes));
     CHECK_OK(gpushmem_free(counters));
     CHECK_OK(gpushmem_finalize());
+    if (raised)
+        CHECK_OK(gpushmem_finalize());
     return 0;
 }
