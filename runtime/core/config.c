@@ -28,7 +28,6 @@ static bool is_foreign(const char *entry)
 
 static int environment_take(char *const *environment, bool tell, struct gpsh_settings_given *given)
 {
-    char what[400];
     int status = 0;
     for (int i = 0; i < GPSH_SETTINGS && !status; i++) {
         const char *text = gpsh_settings_variable(environment, gpsh_setting_rows[i].name);
@@ -36,12 +35,11 @@ static int environment_take(char *const *environment, bool tell, struct gpsh_set
             status = gpsh_setting_give(given, i, GPSH_FROM_ENVIRONMENT, text,
                                        gpsh_setting_rows[i].name, 0);
     }
-    for (char *const *entry = environment; tell && *entry; entry++) {
+    for (char *const *entry = environment; *entry; entry++) {
         size_t length = strcspn(*entry, "=");
         if (begins(*entry, GPSH_SETTING_PREFIX) && !is_foreign(*entry) &&
             gpsh_setting_find(*entry, length) == GPSH_SETTINGS)
-            GPSH_LOG(WARN, "config", "%.*s: %s", (int)length, *entry,
-                     gpsh_setting_unknown(*entry, length, what, sizeof what));
+            gpsh_setting_ignore(given, "", *entry, length, tell);
     }
     return status;
 }

@@ -11,7 +11,9 @@
 #include <strings.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/number_list.h"
+#include "core/spelling.h"
 #include "generated/transports.h"
 
 #define NAME_MAIN   GPSH_SETTING_PREFIX
@@ -51,32 +53,12 @@ static bool begins(const char *text, const char *with)
     return !strncmp(text, with, strlen(with));
 }
 
-// Letters to insert, remove or replace in one word to get the other, whatever their case.
-static int difference(const char *a, size_t length, const char *b)
+// "unknown setting, ignored; did you mean ...?"
+static const char *unknown(const char *name, size_t length, char *out, size_t bytes)
 {
-    enum { MOST = 64 }; // no name is that long
-    int row[MOST], b_length = (int)strlen(b);
-    for (int j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 0; i < length; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i + 1;
-        for (int j = 0; j < b_length; j++) {
-            int replaced = diagonal + (toupper((unsigned char)a[i]) != b[j]),
-                shorter = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-            diagonal = row[j + 1];
-            row[j + 1] = replaced < shorter ? replaced : shorter;
-        }
-    }
-    return row[b_length];
-}
-
-const char *gpsh_setting_unknown(const char *name, size_t length, char *out, size_t bytes)
-{
-    enum { PREFIX = sizeof GPSH_SETTING_PREFIX - 1, MOST = 2 };
-    const char *meant = NULL;
+    enum { PREFIX = sizeof GPSH_SETTING_PREFIX - 1 };
     size_t skip = !strncasecmp(name, GPSH_SETTING_PREFIX, PREFIX) ? PREFIX : 0;
-    int least = MOST + 1;
+    struct gpsh_spelling spelling = {.typed = name + skip, .length = length - skip};
     for (int i = 0; i < GPSH_SETTINGS; i++) {
         const char *word = rows[i].name + strlen(NAME_MAIN);
         if (rows[i].level == GPSH_LEVEL_TEST) {
@@ -87,12 +69,9 @@ const char *gpsh_setting_unknown(const char *name, size_t length, char *out, siz
             }
             continue;
         }
-        int wrong = difference(name + skip, length - skip, word);
-        if (wrong < least) {
-            least = wrong;
-            meant = rows[i].name;
-        }
+        gpsh_spelling_consider(&spelling, word, rows[i].name);
     }
+    const char *meant = spelling.meant;
     snprintf(out, bytes, "unknown setting, ignored; %s%s%s", meant ? "did you mean " : "",
              meant ? meant : "`gpushmem info` lists the settings", meant ? "?" : "");
     return out;
@@ -340,6 +319,18 @@ int gpsh_setting_give(struct gpsh_settings_given *given, int row, enum gpsh_sett
     return g->text && g->from
                ? 0
                : gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no memory for the value of %s", from);
+}
+
+void gpsh_setting_ignore(struct gpsh_settings_given *given, const char *place, const char *name,
+                         size_t length, bool tell)
+{
+    char what[400], sentence[sizeof given->first_ignored];
+    snprintf(sentence, sizeof sentence, "%s%.*s: %s", place, length < 64 ? (int)length : 64, name,
+             unknown(name, length, what, sizeof what));
+    if (!given->ignored++)
+        memcpy(given->first_ignored, sentence, sizeof sentence);
+    if (tell)
+        GPSH_LOG(WARN, "config", "%s", sentence);
 }
 
 void gpsh_settings_given_clear(struct gpsh_settings_given *given)

@@ -92,9 +92,6 @@ int gpsh_setting_find(const char *name, size_t length);
 // The value a row has in `settings`, as text that can be given back.
 void gpsh_setting_value(const struct gpsh_settings *settings, int row, char *text, size_t bytes);
 
-// What is said of a name that no row has: "unknown setting, ignored; did you mean ...?"
-const char *gpsh_setting_unknown(const char *name, size_t length, char *out, size_t bytes);
-
 // Parses "64M", "1G", "4096" into bytes. 0, or GPUSHMEM_ERR_SETTING without a sentence.
 int gpsh_parse_size(const char *text, uint64_t *bytes);
 
@@ -134,11 +131,18 @@ enum { GPSH_SETTINGS_FILES = 2, GPSH_SETTINGS_FILE_BYTES = 1 << 18 };
 struct gpsh_settings_given {
     struct gpsh_settings_file file[GPSH_SETTINGS_FILES]; // the user's, the system's
     struct gpsh_setting_given row[GPSH_SETTINGS];
+    int ignored;             // names that no row has
+    char first_ignored[500]; // what is said of the first of them
 };
 
 // Keeps a copy in place of what the row had. GPUSHMEM_ERR_NO_MEMORY with a sentence.
 int gpsh_setting_give(struct gpsh_settings_given *given, int row, enum gpsh_setting_source source,
                       const char *text, const char *from, int line);
+
+// Counts a name that no row has, of `length` characters: "PLACE" "NAME: unknown setting, ignored;
+// did you mean ...?" `place` begins the sentence, and may be empty. `tell`: also as a warning.
+void gpsh_setting_ignore(struct gpsh_settings_given *given, const char *place, const char *name,
+                         size_t length, bool tell);
 
 void gpsh_settings_given_clear(struct gpsh_settings_given *given);
 

@@ -51,9 +51,9 @@ static int line_take(struct gpsh_settings_given *given, struct gpsh_settings_fil
     char text[400];
     int i = gpsh_setting_find(name, strlen(name));
     if (i == GPSH_SETTINGS) {
-        if (tell)
-            GPSH_LOG(WARN, "config", "%s:%d: %.64s: %s", file->path, number, name,
-                     gpsh_setting_unknown(name, strlen(name), text, sizeof text));
+        size_t long_path = strlen(file->path) > 200 ? strlen(file->path) - 200 : 0;
+        snprintf(text, sizeof text, "%s:%d: ", file->path + long_path, number);
+        gpsh_setting_ignore(given, text, name, strlen(name), tell);
         return 0;
     }
     if (!strcmp(name, GPSH_SETTINGS_FILE)) {

@@ -8,22 +8,34 @@
 #include "doctor/check.h"
 #include "gpushmem/gpushmem.h"
 
+static void say_ignored(struct gpsh_finding *finding, const struct gpsh_settings_given *given)
+{
+    char more[48] = "";
+    if (given->ignored > 1)
+        snprintf(more, sizeof more, " And %d more like that", given->ignored - 1);
+    gpsh_found(finding, GPSH_PROBLEM, "%s%s", given->first_ignored, more);
+    gpsh_mend(finding, "correct the name, or remove it; gpushmem info --long lists all of them");
+}
+
 GPSH_CHECK_FUNCTION(settings)
 {
     struct gpsh_settings_given files;
     struct gpsh_settings settings;
     char *const *environment = gpsh_host_environment(host);
-    int given = 0, status = gpsh_settings_gather(environment, host->root, true, &files);
+    int given = 0, status = gpsh_settings_gather(environment, host->root, false, &files);
     if (!status)
         status = gpsh_settings_parse(&files, GPSH_SETTING_PREFIX, &settings);
     for (int i = 0; i < GPSH_SETTINGS_FILES; i++)
         given += files.file[i].settings;
-    gpsh_settings_given_clear(&files);
-    if (status) {
+    if (status)
         gpsh_found(finding, GPSH_PROBLEM, "%s", gpushmem_last_error());
+    else
+        gpsh_settings_clear(&settings);
+    if (!status && files.ignored)
+        say_ignored(finding, &files);
+    gpsh_settings_given_clear(&files);
+    if (finding->result == GPSH_PROBLEM)
         return;
-    }
-    gpsh_settings_clear(&settings);
     if (given)
         gpsh_found(finding, GPSH_OK,
                    "every GPUSHMEM_* variable and %d settings in files can be read", given);

@@ -174,8 +174,8 @@ const struct gpsh_check gpsh_checks[] = {
      LOOK(container)},
     // ---- The job ----
     {"settings", "Settings", "the GPUSHMEM_* variables and the settings files",
-     "gpushmem_init fails with the same sentence.", "gpushmem info lists what is allowed",
-     LOOK(settings)},
+     "gpushmem_init fails with the same sentence, or ignores the setting.",
+     "gpushmem info lists what is allowed", LOOK(settings)},
     {"launcher", "The launcher", "the variables that launchers set",
      "gpushmem_init fails: the processes cannot find each other.",
      "gpushmem run, prterun, mpirun of Open MPI, or srun --mpi=pmix", LOOK(launcher)},

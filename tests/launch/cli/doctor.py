@@ -174,6 +174,11 @@ FAULTS = {
                                                                "mlx5_0 hca_handle=2 hca_object=8")),
     "container without NICs": ("container", "this container (docker) has no /dev/infiniband", container),
     "bad setting": ("settings", "GPUSHMEM_HEAP_SIZE=lots is not a size", variables(GPUSHMEM_HEAP_SIZE="lots")),
+    "misspelt settings": ("settings", "GPUSHMEM_HEAPSIZE: unknown setting, ignored; did you mean GPUSHMEM_HEAP_SIZE? "
+                          "And 1 more like that", variables(GPUSHMEM_HEAPSIZE="1G", GPUSHMEM_HEPA_KIND="host")),
+    "misspelt in a settings file": ("settings", "settings.conf:1: GPUSHMEM_RINGZ: unknown setting, ignored; "
+                                    "did you mean GPUSHMEM_RINGS?",
+                                    lambda m: m.write("etc/gpushmem/settings.conf", "GPUSHMEM_RINGZ = 2")),
     "bad settings file": ("settings", "etc/gpushmem/settings.conf:2: GPUSHMEM_HEAP_SIZE=lots is not a size",
                           lambda m: m.write("etc/gpushmem/settings.conf", "\nGPUSHMEM_HEAP_SIZE = lots")),
     "wrong GID index in a file": ("gid", "GPUSHMEM_VERBS_GID_INDEX=0 is no RoCE v2 address of mlx5_0:1",
