@@ -11,6 +11,7 @@
 
 #include "commands.h"
 #include "core/printable.h"
+#include "core/spelling.h"
 #include "core/standard_streams.h"
 #include "gpushmem/types.h"
 #include "page.h"
@@ -50,8 +51,32 @@ static void print_commands(FILE *out)
     fprintf(out, "\n`gpushmem COMMAND --help` tells more about one of them.\n");
 }
 
+// The number of a command, or -1 with a sentence.
+static int command_find(const char *name)
+{
+    char typed[256];
+    struct gpsh_spelling spelling = {.typed = name, .length = strlen(name)};
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return i;
+        gpsh_spelling_consider(&spelling, commands[i].name, commands[i].name);
+    }
+    snprintf(typed, sizeof typed, "%s", name);
+    gpsh_printable(typed, sizeof typed);
+    fprintf(stderr, "gpushmem: unknown command '%s'; %s%s%s`gpushmem help` lists the commands\n",
+            typed, spelling.meant ? "did you mean " : "", spelling.meant ? spelling.meant : "",
+            spelling.meant ? "? " : "");
+    return -1;
+}
+
+// "help run" is "run --help".
 static int cmd_help(int argc, char **argv)
 {
+    int number = argc > 1 ? command_find(argv[1]) : N_COMMANDS - 1;
+    if (number < 0)
+        return 2;
+    if (commands[number].run != cmd_help)
+        return commands[number].run(2, (char *[]){argv[1], "--help", NULL});
     print_commands(stdout);
     return 0;
 }
@@ -102,13 +127,6 @@ int main(int argc, char **argv)
         name = "help";
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
-    for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) == 0)
-            return command_run(i, argc - 1, argv + 1, closed);
-    }
-    char typed[256];
-    snprintf(typed, sizeof typed, "%s", name);
-    gpsh_printable(typed, sizeof typed);
-    fprintf(stderr, "gpushmem: unknown command '%s'; `gpushmem help` lists the commands\n", typed);
-    return 2;
+    int number = command_find(name);
+    return number < 0 ? 2 : command_run(number, argc - 1, argv + 1, closed);
 }

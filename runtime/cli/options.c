@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/printable.h"
+#include "core/spelling.h"
 #include "page.h"
 
 enum { LONG = 256 }; // getopt's value of the long form of row 0
@@ -199,12 +200,28 @@ static void describe(const struct gpsh_command_line *line, char *letters, struct
     *names = (struct option){"help", no_argument, NULL, 'h'};
 }
 
+static bool complain_unknown(const struct gpsh_command_line *line, const char *word)
+{
+    struct gpsh_spelling spelling = {.typed = word + 2, .length = strcspn(word + 2, "=")};
+    for (const struct gpsh_option *o = line->options; o->help; o++)
+        if (o->name)
+            gpsh_spelling_consider(&spelling, o->name, o->name);
+    return spelling.meant
+               ? gpsh_options_complain(line,
+                                       "unknown option '%s'; did you mean --%s? See %s --help",
+                                       word, spelling.meant, line->program)
+               : gpsh_options_complain(line, "unknown option '%s'; see %s --help", word,
+                                       line->program);
+}
+
 static bool complain_of_option(const struct gpsh_command_line *line, int result, const char *word)
 {
     const char *wrong = result == ':'    ? "option '%s' needs a value; see %s --help"
                         : optopt >= LONG ? "option '%s' takes no value; see %s --help"
                                          : "unknown option '%s'; see %s --help";
     char letter[] = {'-', (char)optopt, '\0'}; // word may hold several
+    if (result == '?' && optopt == 0 && !strncmp(word, "--", 2))
+        return complain_unknown(line, word);
     return gpsh_options_complain(line, wrong, optopt > 0 && optopt < LONG ? letter : word,
                                  line->program);
 }

@@ -72,7 +72,9 @@ class CommandLine(Case):
         self.assert_refused("no program given.*", "-n", 4)
         for number in ("0", "-1", "x", "4x", "", "99999"):
             self.assert_refused(rf"-n '{number}' is not a number from 1 to \d+", "-n", number, "true")
-        self.assert_refused("unknown option '--frobnicate'.*", "--frobnicate", "true")
+        self.assert_refused("unknown option '--frobnicate'; see .*", "--frobnicate", "true")
+        self.assert_refused(r"unknown option '--timout'; did you mean --timeout\? See .*", "--timout", "3", "true")
+        self.assert_refused(r"unknown option '--timout=3'; did you mean --timeout\? See .*", "--timout=3", "true")
         self.assert_refused("unknown option '-Z'.*", "-Z", "true")
         self.assert_refused("unknown option '-Z'.*", "-tZ", "true")
         self.assert_refused("option '-n' needs a value.*", "-n")
@@ -151,7 +153,21 @@ class CommandLine(Case):
     def test_unknown_command(self):
         done = subprocess.run([GPUSHMEM, "frobnicate"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("unknown command 'frobnicate'", done.stderr)
+        self.assertIn("unknown command 'frobnicate'; `gpushmem help`", done.stderr)
+        for typed, meant in (("docter", "doctor"), ("rum", "run"), ("STAT", "stat")):
+            done = subprocess.run([GPUSHMEM, typed], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"unknown command '{typed}'; did you mean {meant}? ", done.stderr)
+
+    def test_help_of_a_command(self):
+        for name in ("run", "doctor"):
+            texts = [subprocess.run([GPUSHMEM] + words, capture_output=True, text=True).stdout
+                     for words in (["help", name], [name, "--help"])]
+            self.assertIn(f"usage: gpushmem {name}", texts[0])
+            self.assertEqual(*texts)
+        done = subprocess.run([GPUSHMEM, "help", "rum"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("did you mean run?", done.stderr)
 
     def test_what_is_repeated_is_printable(self):
         escaped = r"\\x1b\[31mx\\x0a\\x9b"

@@ -8,6 +8,7 @@
 
 #include "runtime/cli/options.h"
 #include "runtime/cli/page.h"
+#include "runtime/core/spelling.h"
 #include "tests.h"
 
 static void print_more(void)
@@ -64,14 +65,18 @@ static bool take_test(const struct gpsh_command_line *line, const char *name)
     while (o->tests[n])
         n++;
     bool all = !strcmp(name, "all"), known = all;
+    struct gpsh_spelling spelling = {.typed = name, .length = strlen(name)};
     for (int i = 0; perf_tests[i].name; i++) {
         bool wanted = all || !strcmp(name, perf_tests[i].name);
         known |= wanted;
+        gpsh_spelling_consider(&spelling, perf_tests[i].name, perf_tests[i].name);
         if (wanted && n < PERF_MAX_TESTS)
             o->tests[n++] = perf_tests[i].name;
     }
-    return known ||
-           gpsh_options_complain(line, "there is no test '%s'; see gpushmem perf --help", name);
+    return known || gpsh_options_complain(
+                        line, "there is no test '%s'; %s%s%sgpushmem perf --help names them all",
+                        name, spelling.meant ? "did you mean " : "",
+                        spelling.meant ? spelling.meant : "", spelling.meant ? "? " : "");
 }
 
 static bool take_memory(const struct gpsh_command_line *line, const char *name, char *text)
@@ -131,7 +136,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
 {
     static const unsigned issuers[] = {PERF_HOST, PERF_DEVICE, PERF_STREAM, PERF_HOST | PERF_DEVICE,
                                        PERF_ALL};
-    enum { ISSUER_ALL = 4, MOST = 1000000000 };
+    enum { ISSUER_ALL = 4, MOST = 1000000000, MOST_PAIRS = MOST / 2 };
     unsigned issuer = ISSUER_ALL;
     uint64_t low = 0, high = 0;
     const struct gpsh_option options[] = {
@@ -146,7 +151,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *exit
          "H on the host (default: both in the heap)",
          .take = take_memory},
         {0, "pairs", "N", "so many pairs of PEs at once: PE i and PE i + N", .number = &o->pairs,
-         .low = 1, .high = MOST / 2},
+         .low = 1, .high = MOST_PAIRS},
         {0, "bidirectional", NULL, "bandwidth in both directions at once",
          .flag = &o->bidirectional},
         {0, "sizes", "LIST", "bytes, like 8,4K,1M", .take = take_sizes},

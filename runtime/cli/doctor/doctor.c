@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "core/spelling.h"
 #include "doctor/check.h"
 #include "options.h"
 #include "say.h"
@@ -19,12 +20,15 @@ static bool wanted_mark(const struct gpsh_command_line *line, struct gpsh_report
     for (int i = 0; i < n; i++)
         report->wanted[i] = !report->named;
     for (; *ids; ids++) {
+        struct gpsh_spelling spelling = {.typed = *ids, .length = strlen(*ids)};
         int row = 0;
-        while (row < n && strcmp(gpsh_checks[row].id, *ids) != 0)
-            row++;
+        for (; row < n && strcmp(gpsh_checks[row].id, *ids) != 0; row++)
+            gpsh_spelling_consider(&spelling, gpsh_checks[row].id, gpsh_checks[row].id);
         if (row == n)
             return gpsh_options_complain(
-                line, "there is no check '%s'; gpushmem doctor --all names them all", *ids);
+                line, "there is no check '%s'; %s%s%sgpushmem doctor --all names them all", *ids,
+                spelling.meant ? "did you mean " : "", spelling.meant ? spelling.meant : "",
+                spelling.meant ? "? " : "");
         report->wanted[row] = true;
     }
     return true;
