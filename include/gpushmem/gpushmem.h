@@ -156,8 +156,8 @@ GPUSHMEM_API void gpushmem_clear_error(void);
 //   GPUSHMEM_ERR_NO_MEMORY  no free block is large enough; nothing changed. GPUSHMEM_HEAP_SIZE sets
 //                           the heap's size
 //   GPUSHMEM_ERR_INVALID    `alignment` is not a power of two, or above what the heap can give: the
-//                           largest power of two in its size, at most 1 GiB; 2 MiB where the heap
-//                           is GPU memory
+//                           largest power of two in its size before it has grown, at most 1 GiB;
+//                           2 MiB where the heap is GPU memory
 //   GPUSHMEM_ERR_ASYMMETRY  PEs passed different arguments, or were in different collective calls,
 //                           or their heaps differ, since some of them alone have given up an
 //                           earlier call (below); all PEs are told, and nothing changed

@@ -201,9 +201,9 @@ void *gpushmem_align(size_t alignment, size_t bytes)
     if (alignment > gpsh_regions_alignment()) {
         gpsh_fail(GPUSHMEM_ERR_INVALID,
                   "gpushmem_align: alignment %zu is above %" PRIu64
-                  ", the most that this heap of %" PRIu64 " bytes can give%s",
-                  alignment, gpsh_regions_alignment(), gpsh_heap_bytes(),
-                  gpsh_heap_bytes() < GPSH_SYMMETRIC_ALIGNMENT && !gpsh_heap()->device
+                  ", the most that a heap that began with %" PRIu64 " bytes can give%s",
+                  alignment, gpsh_regions_alignment(), gpsh_heap()->first_bytes,
+                  gpsh_heap()->first_bytes < GPSH_SYMMETRIC_ALIGNMENT && !gpsh_heap()->device
                       ? "; a larger GPUSHMEM_HEAP_SIZE gives more"
                       : "");
         return NULL;

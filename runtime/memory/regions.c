@@ -657,8 +657,8 @@ const char *gpsh_regions_pci(void)
 uint64_t gpsh_regions_alignment(void)
 {
     if (gpsh_heap()->device)
-        return 2 << 20; // the driver's large pages
-    return gpsh_symmetric_alignment(regions[GPSH_HEAP].bytes);
+        return 2 << 20;                                        // the driver's large pages
+    return gpsh_symmetric_alignment(gpsh_heap()->first_bytes); // it begins where it did at first
 }
 
 const char *gpsh_regions_pages(void)

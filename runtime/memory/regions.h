@@ -74,8 +74,7 @@ int gpsh_regions_fill(void *memory, int byte, size_t bytes); // heap memory
 const struct gpsh_device_memory *gpsh_regions_device_memory(void);
 // The GPU of a device heap as NICs should know it ("0000:3b:00.0"); NULL: host heap.
 const char *gpsh_regions_pci(void);
-// The heap's address is a multiple of this (or of the largest power of two in its size) on every
-// PE.
+// The heap's address is a multiple of this on every PE, whatever it has grown to.
 uint64_t gpsh_regions_alignment(void);
 const char *gpsh_regions_pages(void); // page kind of the heap, one phrase
 

@@ -244,6 +244,27 @@ static void test_threads(void)
         CHECK_OK(gpushmem_free(blocks[i]));
 }
 
+// A heap that has grown still begins where it did: at a multiple of what its first size gave.
+static void test_alignment(void)
+{
+    size_t granted = 0;
+    char *grown = gpushmem_malloc((size_t)32 << 20);
+    CHECK_THAT(grown, "%s", gpushmem_last_error());
+    CHECK_OK(gpushmem_free(grown));
+    for (size_t alignment = 256; alignment <= (size_t)32 << 20; alignment *= 2) {
+        char *block = gpushmem_align(alignment, 1000);
+        if (!block) {
+            CHECK_THAT(gpushmem_last_error_code() == GPUSHMEM_ERR_INVALID, "%zu: %s", alignment,
+                       gpushmem_last_error());
+            break;
+        }
+        CHECK_THAT((uintptr_t)block % alignment == 0, "%p for %zu", (void *)block, alignment);
+        granted = alignment;
+        CHECK_OK(gpushmem_free(block));
+    }
+    CHECK_THAT(granted == (size_t)2 << 20, "%zu of 3 MiB", granted);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "", *rank = getenv("GPUSHMEM_RUN_PE");
@@ -268,6 +289,8 @@ int main(int argc, char **argv)
         test_threads();
     else if (!strcmp(what, "realloc"))
         test_realloc();
+    else if (!strcmp(what, "aligned"))
+        test_alignment();
     else
         test_growth();
     CHECK_OK(gpushmem_finalize());
