@@ -10,8 +10,6 @@ enum {
     // opcodes of completions: the upper half of a CQE's last byte
     GPSH_NIC_CQE_ERROR = 13,
     GPSH_NIC_CQE_INVALID = 15,
-    GPSH_NIC_RETRIES_OVER = 0x15, // syndromes: the peer does not answer, or is never ready
-    GPSH_NIC_NOT_READY = 0x16,
 };
 #define GPSH_NIC_NO_CQE ((uint64_t)GPSH_NIC_CQE_INVALID << 60)
 
@@ -34,15 +32,12 @@ GPSH_DEV void gpsh_dev_nic_give_up(struct gpushmem_nic_queue *q, uint64_t positi
 }
 
 // The first error completion: one word tells the host that there is one. Others that follow are of
-// what was flushed.
-GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t position,
-                                      uint32_t syndrome)
+// what was flushed. Whether the PE is dead, if it does not answer, the host knows.
+GPSH_DEV void gpsh_dev_nic_take_error(struct gpushmem_nic_queue *q, uint64_t position)
 {
-    bool dead = (syndrome == GPSH_NIC_RETRIES_OVER || syndrome == GPSH_NIC_NOT_READY) &&
-                !(q->flags & GPUSHMEM_NIC_RAILS);
     if (gpsh_dev_nic_has_failed(q, position + 1)) // the host has found it
         return;
-    gpsh_dev_nic_give_up(q, position, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT);
+    gpsh_dev_nic_give_up(q, position, GPUSHMEM_ERR_TRANSPORT);
     gpsh_dev_store64_release_sys(q->failure, 1);
 }
 
@@ -100,10 +95,9 @@ GPSH_DEV_CALL void gpsh_dev_nic_fail_at(struct gpushmem_nic_queue *q,
                                         const struct gpsh_dev_nic_reach at)
 {
     GPSH_DEV_BOUNDS();
-    const uint64_t position = gpsh_dev_nic_position_of(at.last, at.done),
-                   why = gpsh_dev_load64_value_sys(gpsh_dev_nic_cqe(q, at.next) + 48);
+    const uint64_t position = gpsh_dev_nic_position_of(at.last, at.done);
     gpsh_dev_max64_relaxed_gpu(&q->done, position);
-    gpsh_dev_nic_take_error(q, position, (uint32_t)(why >> 56));
+    gpsh_dev_nic_take_error(q, position);
 }
 
 // Consumes the completions that are there. Several threads may be at it: what they have found

@@ -30,9 +30,11 @@
 //              GPUSHMEM_ERR_PE           the PE does not exist
 //              GPUSHMEM_ERR_ADDRESS      part of the remote range is outside the symmetric heap
 //              GPUSHMEM_ERR_UNREACHABLE  no transport reaches the PE
-//              GPUSHMEM_ERR_PE_FAILED    the PE died or stopped answering
+//              GPUSHMEM_ERR_PE_FAILED    the PE died, or stopped answering and may have died
 //              GPUSHMEM_ERR_TRANSPORT    the network failed in another way
 //            Each function lists its further causes. If an argument is refused, nothing is sent.
+//            Where only the connection with a PE is lost, and its process is known to live, what
+//            is listed as GPUSHMEM_ERR_PE_FAILED is GPUSHMEM_ERR_TRANSPORT, until the PE dies.
 // Local      addresses (the source of a put, the destination of a get) may be any memory of the
 //            process; GPU memory too, if heaps are GPU memory. NULL is GPUSHMEM_ERR_INVALID;
 //            they are not checked otherwise: a bad one may crash the process, as with memcpy.

@@ -65,7 +65,7 @@ enum gpushmem_status {
     GPUSHMEM_ERR_PEER_DATA = -9,
     GPUSHMEM_ERR_TRANSPORT = -10,   // a transport failed, or a required one is not available
     GPUSHMEM_ERR_UNREACHABLE = -11, // no transport reaches the PE
-    GPUSHMEM_ERR_PE_FAILED = -12,   // the PE died or stopped answering
+    GPUSHMEM_ERR_PE_FAILED = -12,   // the PE died, or does not answer and may have
     GPUSHMEM_ERR_TIMEOUT = -13,     // a bounded wait ran out
     // a command ring held what is no command, or a kernel waited too long for room in it
     GPUSHMEM_ERR_RING = -14,

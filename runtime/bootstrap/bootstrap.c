@@ -108,6 +108,11 @@ bool gpsh_bootstrap_is_mute(struct gpsh_bootstrap *b, int pe)
     return tree_of(b) && gpsh_tcp_tree_is_mute(tree_of(b), pe);
 }
 
+bool gpsh_bootstrap_would_tell(struct gpsh_bootstrap *b, int pe)
+{
+    return b->launched_by_us || (tree_of(b) && gpsh_tcp_tree_would_tell(tree_of(b), pe));
+}
+
 void gpsh_bootstrap_finalize(struct gpsh_bootstrap *b)
 {
     atomic_store(&deaths, NULL);

@@ -98,6 +98,9 @@ int gpsh_bootstrap_pid_of(struct gpsh_bootstrap *b, int pe);
 // again after two seconds; costs a message to each PE, so do that where something is awaited for
 // long. Any thread. After an exchange.
 bool gpsh_bootstrap_is_mute(struct gpsh_bootstrap *b, int pe);
+// Whether the end of a PE would be told to this one within moments, and has not been. Any thread.
+// After an exchange.
+bool gpsh_bootstrap_would_tell(struct gpsh_bootstrap *b, int pe);
 // init after finalize works.
 void gpsh_bootstrap_finalize(struct gpsh_bootstrap *b);
 

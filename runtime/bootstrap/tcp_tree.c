@@ -119,12 +119,26 @@ static uint32_t next_number(const struct gpsh_tcp_peer *peer)
     return now > peer->asked ? now : peer->asked + 1;
 }
 
+static bool is_heard_of(const struct gpsh_tcp_tree *tree, int pe)
+{
+    const struct gpsh_tcp_peer *peer = &tree->peer[pe];
+    return tree->known && tree->links && !tree->failure[0] && !peer->died && !peer->left;
+}
+
+bool gpsh_tcp_tree_would_tell(struct gpsh_tcp_tree *tree, int pe)
+{
+    pthread_mutex_lock(&tree->lock);
+    bool heard = is_heard_of(tree, pe);
+    pthread_mutex_unlock(&tree->lock);
+    return heard;
+}
+
 bool gpsh_tcp_tree_is_mute(struct gpsh_tcp_tree *tree, int pe)
 {
     const uint64_t ms = 1000000, now_ns = gpsh_clock_ns();
     pthread_mutex_lock(&tree->lock);
     struct gpsh_tcp_peer *peer = &tree->peer[pe];
-    bool asks = tree->known && tree->links && !tree->failure[0] && !peer->died && !peer->left;
+    bool asks = is_heard_of(tree, pe);
     if (asks && now_ns - peer->asked_ns > (peer->unanswered_ns ? ASK_AGAIN_MS : MUTE_MS) * ms) {
         peer->asked_ns = now_ns;
         peer->unanswered_ns = peer->unanswered_ns ? peer->unanswered_ns : now_ns;

@@ -131,6 +131,7 @@ void gpsh_tcp_tree_give_up(struct gpsh_tcp_tree *tree, int code);
 void gpsh_tcp_tree_expect_departures(struct gpsh_tcp_tree *tree, bool (*has_told)(int pe));
 // See the functions of bootstrap.h.
 void gpsh_tcp_tree_tell_death(struct gpsh_tcp_tree *tree, int pe, const char *reason);
+bool gpsh_tcp_tree_would_tell(struct gpsh_tcp_tree *tree, int pe);
 bool gpsh_tcp_tree_is_mute(struct gpsh_tcp_tree *tree, int pe);
 // `this_one_too`: this process is ended, by SIGTERM; else the others end by exit with `status`.
 void gpsh_tcp_tree_end_job(struct gpsh_tcp_tree *tree, int status, const char *why,

@@ -100,7 +100,10 @@ static int flow_error(const struct gpsh_channel *channel, int pe)
     int error = channel->flows[pe].error;
     if (error == 0)
         return 0;
-    const char *reason = gpsh_job()->peers[pe].reason;
+    const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
+    if (atomic_load(&peer->error) == GPUSHMEM_ERR_PE_FAILED)
+        error = GPUSHMEM_ERR_PE_FAILED; // also of one that had been cut off before
+    const char *reason = peer->reason;
     return gpsh_fail(error, "operations towards PE %d were lost: %s", pe,
                      reason[0] != '\0' ? reason : gpushmem_strerror(error));
 }

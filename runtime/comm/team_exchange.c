@@ -72,7 +72,7 @@ static __attribute__((noinline)) int look_for_lost(struct gpsh_team *team, const
     team->failures = atomic_load_explicit(&gpsh_job()->failures, memory_order_acquire);
     find_lost(team);
     if (team->failed_pe >= 0 && !team->broken)
-        team->broken = GPUSHMEM_ERR_PE_FAILED;
+        team->broken = atomic_load(&gpsh_job()->peers[team->pes[team->failed_pe]].error);
     return team->broken ? refuse(team, what) : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "comm/context.h"
 #include "comm/team_split.h"
 #include "comm/vote.h"
+#include "connect/ways.h"
 #include "core/config.h"
 #include "core/team_name.h"
 #include "gpushmem/gpushmem.h"
@@ -54,6 +55,15 @@ static void show(const struct gpsh_poll *poll)
                poll->bytes);
 }
 
+// A PE that is in finalize will not come.
+static bool is_lost(void *arg, int rank)
+{
+    const struct survivors *s = arg;
+    int pe = s->parent->pes[rank];
+    return atomic_load_explicit(&gpsh_job()->peers[pe].error, memory_order_acquire) ||
+           atomic_load_explicit(&gpsh_heap()->control->departed[pe], memory_order_acquire);
+}
+
 // What cannot be read is no vote.
 static void read_vote(void *arg, int rank, struct gpsh_vote *out)
 {
@@ -70,25 +80,18 @@ static void read_vote(void *arg, int rank, struct gpsh_vote *out)
     if (!status)
         return;
     out->digest = 0;
-    if (!s->unread)
+    if (!s->unread && !is_lost(s, rank))
         s->unread = status;
-}
-
-// A PE that is in finalize will not come.
-static bool is_lost(void *arg, int rank)
-{
-    const struct survivors *s = arg;
-    int pe = s->parent->pes[rank];
-    return atomic_load_explicit(&gpsh_job()->peers[pe].error, memory_order_acquire) ||
-           atomic_load_explicit(&gpsh_heap()->control->departed[pe], memory_order_acquire);
 }
 
 static void found_lost(void *arg, int rank, int by)
 {
     const struct survivors *s = arg;
     char why[64];
+    int pe = s->parent->pes[rank];
     snprintf(why, sizeof why, "PE %d found it lost", s->parent->pes[by]);
-    gpsh_peer_failed(s->parent->pes[rank], GPUSHMEM_ERR_PE_FAILED, why);
+    gpsh_peer_failed(pe, gpsh_peer_lives(pe) ? GPUSHMEM_ERR_TRANSPORT : GPUSHMEM_ERR_PE_FAILED,
+                     why);
 }
 
 // ---- What this PE offers ----

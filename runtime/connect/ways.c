@@ -37,6 +37,12 @@ static void on_peer_failed(void *arg, int pe, int code, const char *why)
         gpsh_peer_unreachable(pe, why);
 }
 
+static void on_peer_cut_off(void *arg, int pe, const char *why)
+{
+    (void)arg;
+    gpsh_peer_failed(pe, GPUSHMEM_ERR_TRANSPORT, why);
+}
+
 static bool is_lost(void *arg, int pe)
 {
     (void)arg;
@@ -44,11 +50,32 @@ static bool is_lost(void *arg, int pe)
            atomic_load(&gpsh_job()->peers[pe].error) != 0;
 }
 
+static int pid_of(int pe)
+{
+    int pid = gpsh_job()->peers[pe].pid;
+    return pid ? pid : gpsh_bootstrap_pid_of(gpsh_job()->boot, pe);
+}
+
+bool gpsh_peer_lives(int pe)
+{
+    int pid = pid_of(pe);
+    if (pe == gpsh_job()->my_pe)
+        return true;
+    if (atomic_load(&gpsh_job()->peers[pe].error) == GPUSHMEM_ERR_PE_FAILED)
+        return false;
+    return pid ? gpsh_watch_is_living(pid) : gpsh_bootstrap_would_tell(gpsh_job()->boot, pe);
+}
+
+static bool lives(void *arg, int pe)
+{
+    (void)arg;
+    return gpsh_peer_lives(pe);
+}
+
 static bool is_stopped(void *arg, int pe)
 {
     (void)arg;
-    int pid = gpsh_job()->peers[pe].pid;
-    pid = pid ? pid : gpsh_bootstrap_pid_of(gpsh_job()->boot, pe);
+    int pid = pid_of(pe);
     return pid ? gpsh_watch_is_stopped(pid) : gpsh_bootstrap_is_mute(gpsh_job()->boot, pe);
 }
 
@@ -132,6 +159,8 @@ static int open_transport(const struct gpsh_transport_ops *ops)
                                        .notes = gpsh_control_entries(gpsh_job()->n_pes) -
                                                 3 * (uint64_t)gpsh_job()->n_pes * sizeof(uint64_t),
                                        .peer_failed = on_peer_failed,
+                                       .peer_cut_off = on_peer_cut_off,
+                                       .peer_lives = lives,
                                        .peer_lost = is_lost,
                                        .peer_stopped = is_stopped};
     env->flows = gpsh_board_flows(gpsh_net()->n_transports, ops->name, &env->flow_stride);

@@ -19,4 +19,7 @@ int gpsh_ways_open(struct gpsh_ways *ways, const char *names, bool all);
 // begin.
 const char *gpsh_ways_failures(void);
 
+// Whether the process of that PE is known to live: peer_lives of transport.h. After init.
+bool gpsh_peer_lives(int pe);
+
 #endif

@@ -65,25 +65,40 @@ static void end_waits(int pe)
     pthread_mutex_unlock(&failure_lock);
 }
 
+// That one which was cut off has died is news.
+static bool is_news(const struct gpsh_peer *peer, int code)
+{
+    int known = peer ? atomic_load(&peer->error) : code;
+    return !known || (code == GPUSHMEM_ERR_PE_FAILED && known != code);
+}
+
+static void describe(int pe, int code, const char *why, char *sentence, size_t bytes)
+{
+    if (code == GPUSHMEM_ERR_PE_FAILED)
+        snprintf(sentence, bytes, "PE %d failed: %s", pe, why);
+    else
+        snprintf(sentence, bytes, "PE %d cannot reach PE %d any more: %s", gpsh_job()->my_pe, pe,
+                 why);
+}
+
 void gpsh_peer_failed(int pe, int code, const char *why)
 {
-    int none = 0;
     pthread_mutex_lock(&failure_lock);
     struct gpsh_peer *peer = peer_of(pe);
-    bool first = peer && !atomic_load(&peer->error);
-    if (first) {
+    bool news = is_news(peer, code);
+    if (news) {
         gpsh_peer_because(peer, why);
-        atomic_compare_exchange_strong(&peer->error, &none, code);
+        atomic_store(&peer->error, code);
         atomic_store(&gpsh_job_state.failed_pe, pe);
     }
     pthread_mutex_unlock(&failure_lock);
-    if (!first)
+    if (!news)
         return;
     tell(&first_observers, pe, code);
     end_waits(pe);
     tell(&observers, pe, code);
     char sentence[GPSH_REASON_BYTES + 64];
-    snprintf(sentence, sizeof sentence, "PE %d failed: %s", pe, why);
+    describe(pe, code, why, sentence, sizeof sentence);
     tell_and_end(sentence);
 }
 
@@ -100,7 +115,6 @@ void gpsh_peer_unreachable(int pe, const char *why)
     if (!first)
         return;
     char sentence[GPSH_REASON_BYTES + 64];
-    snprintf(sentence, sizeof sentence, "PE %d cannot reach PE %d any more: %s", gpsh_job()->my_pe,
-             pe, why);
+    describe(pe, GPUSHMEM_ERR_TRANSPORT, why, sentence, sizeof sentence);
     tell_and_end(sentence);
 }

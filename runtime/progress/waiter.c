@@ -290,6 +290,17 @@ static bool is_news(unsigned failures)
     return news;
 }
 
+static int fail_for_loss(const struct gpsh_waiter *waiter)
+{
+    char text[ABOUT_BYTES];
+    int failed = atomic_load(&gpsh_job()->failed_pe);
+    const struct gpsh_peer *peer = &gpsh_job()->peers[failed];
+    int code = atomic_load(&peer->error);
+    return gpsh_fail(code, "%s: PE %d %s while this PE waited%s: %s", waiter->what, failed,
+                     code == GPUSHMEM_ERR_PE_FAILED ? "failed" : "was cut off", about(waiter, text),
+                     peer->reason);
+}
+
 int gpsh_waiter_slow(struct gpsh_waiter *waiter)
 {
     // Who waits for a flow drives it itself at each step: the hooks would be in its way.
@@ -299,13 +310,8 @@ int gpsh_waiter_slow(struct gpsh_waiter *waiter)
     unsigned failures = atomic_load_explicit(&gpsh_job()->failures, memory_order_acquire);
     bool concerned = GPSH_UNLIKELY(failures != 0) && !waiter->flows_tell && !waiter->looks;
     bool news = concerned && is_news(failures);
-    if (news || (concerned && waiter->for_all)) {
-        char text[ABOUT_BYTES];
-        int failed = atomic_load(&gpsh_job()->failed_pe);
-        return gpsh_fail(GPUSHMEM_ERR_PE_FAILED, "%s: PE %d failed while this PE waited%s: %s",
-                         waiter->what, failed, about(waiter, text),
-                         gpsh_job()->peers[failed].reason);
-    }
+    if (news || (concerned && waiter->for_all))
+        return fail_for_loss(waiter);
     answer_status_requests(waiter);
     give_way(waiter, pending);
     mind_length(waiter);

@@ -100,8 +100,8 @@ void gpsh_watch_stop(void)
     watch_release();
 }
 
-// "PID (NAME) STATE ...": the name may have any characters.
-bool gpsh_watch_is_stopped(pid_t pid)
+// "PID (NAME) STATE ...": the name may have any characters. False: there is no such process.
+static bool read_state(pid_t pid, char *state, unsigned *flags)
 {
     char path[32], line[256];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -111,5 +111,22 @@ bool gpsh_watch_is_stopped(pid_t pid)
         close(file);
     line[n > 0 ? n : 0] = '\0';
     const char *name_end = strrchr(line, ')');
-    return name_end && (!strncmp(name_end, ") T", 3) || !strncmp(name_end, ") t", 3));
+    return name_end &&
+           sscanf(name_end, ") %c %*d %*d %*d %*d %*d %u", state, flags) == 2; // proc(5)
+}
+
+bool gpsh_watch_is_stopped(pid_t pid)
+{
+    unsigned flags;
+    char state;
+    return read_state(pid, &state, &flags) && (state == 'T' || state == 't');
+}
+
+// One that is killed closes its NIC before it is a zombie.
+bool gpsh_watch_is_living(pid_t pid)
+{
+    enum { EXITS = 4 }; // PF_EXITING of the kernel
+    unsigned flags;
+    char state;
+    return read_state(pid, &state, &flags) && !strchr("ZXx", state) && !(flags & EXITS);
 }

@@ -17,5 +17,7 @@ void gpsh_watch_stop(void);
 // Whether that process is stopped, by a signal or a debugger. False where that is not known, as of
 // pid 0. Any thread.
 bool gpsh_watch_is_stopped(pid_t pid);
+// Whether that process is there, stopped or not, and is not being ended. Any thread.
+bool gpsh_watch_is_living(pid_t pid);
 
 #endif

@@ -353,6 +353,13 @@ static bool loss_is_news(void)
     return atomic_load(&gpsh_job()->failures) != side.losses_known;
 }
 
+// Why operations towards the PE that was lost last fail, or 0.
+static int last_loss(void)
+{
+    int pe = atomic_load(&gpsh_job()->failed_pe);
+    return pe >= 0 ? atomic_load(&gpsh_job()->peers[pe].error) : 0;
+}
+
 // A PE was lost: kernels that wait on memory end. Any thread.
 static void end_waits_of_kernels(int pe, int code)
 {
@@ -392,7 +399,7 @@ static int make(void)
     if (atomic_load(&gpsh_job()->failed_pe) >= 0)
         gpsh_device_teams_lose(atomic_load(&gpsh_job()->failed_pe));
     if (loss_is_news())
-        __atomic_store_n(&side.host->control.peer_failed, GPUSHMEM_ERR_PE_FAILED, __ATOMIC_RELEASE);
+        __atomic_store_n(&side.host->control.peer_failed, last_loss(), __ATOMIC_RELEASE);
     if (made)
         made();
     return 0;
@@ -507,6 +514,13 @@ static int fail_closed(int status)
         "a command ring is closed because of an earlier error: kernels cannot use it any more");
 }
 
+// A kernel's wait has ended since a PE was lost, or the operation was towards that one.
+static bool is_loss(int status)
+{
+    return status == GPUSHMEM_ERR_PE_FAILED ||
+           (status && status == __atomic_load_n(&side.host->control.peer_failed, __ATOMIC_ACQUIRE));
+}
+
 // *word: what it is about, if there is one.
 static int take_fault(uint32_t *word)
 {
@@ -518,9 +532,10 @@ static int take_fault(uint32_t *word)
     char what[GPSH_KERNEL_TEXT], why[GPSH_GPU_CALL_TEXT + 16];
     gpsh_kernel_describe(fault, what, sizeof what);
     int lost = atomic_load(&gpsh_job()->failed_pe);
-    if (status == GPUSHMEM_ERR_PE_FAILED && lost >= 0)
-        gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d failed: %.150s",
-                  gpsh_job()->my_pe, what, lost, gpsh_job()->peers[lost].reason);
+    if (is_loss(status) && lost >= 0)
+        gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d %s: %.250s", gpsh_job()->my_pe,
+                  what, lost, status == GPUSHMEM_ERR_PE_FAILED ? "failed" : "was cut off",
+                  gpsh_job()->peers[lost].reason);
     else if (status == GPUSHMEM_ERR_RING)
         fail_closed(status);
     else if (status == GPUSHMEM_ERR_TIMEOUT)
@@ -575,10 +590,10 @@ static int take_error(void)
     int fault = take_fault(&word);
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
     int missed = proxy || fault ? 0 : gpsh_emulation_take_missed();
-    if (!proxy && (missed || is_mute(fault, word)))
+    if (!proxy && (missed || (!is_loss(fault) && is_mute(fault, word))))
         say_fault();
     // other threads of that kernel may not have looked yet: in force until the next launch
-    if (fault == GPUSHMEM_ERR_PE_FAILED)
+    if (is_loss(fault))
         atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
     // without the lock: those who hear of a lost PE may want it

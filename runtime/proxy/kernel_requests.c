@@ -14,7 +14,7 @@ enum { LOOKS_FAR = 16 }; // queues in GPU memory that are looked at each time
 
 // ---- One queue ----
 
-static bool is_lost(int pe)
+static int loss_of(int pe)
 {
     return atomic_load_explicit(&gpsh_job()->peers[pe].error, memory_order_acquire);
 }
@@ -22,16 +22,16 @@ static bool is_lost(int pe)
 static int say_failure(struct gpsh_kernel_lane *lane, uint32_t number,
                        const struct gpsh_failed_request *request)
 {
-    char why[320] = "";
+    char why[GPSH_REASON_BYTES] = "";
     int pe = gpsh_lane_pe_of(number);
     const struct gpsh_peer *peer = &gpsh_job()->peers[pe];
     struct gpsh_transport *transport = gpsh_net()->transports[peer->data];
-    if (!is_lost(pe) && transport->ops->kernel_failed)
+    if (!loss_of(pe) && transport->ops->kernel_failed)
         transport->ops->kernel_failed(transport, pe, lane->known[number].queue.rail,
                                       request->syndrome, request->vendor, why, sizeof why);
-    bool known = is_lost(pe);
-    return gpsh_fail(known ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT,
-                     "a kernel's operation towards PE %d failed: %.250s", pe,
+    int known = loss_of(pe);
+    return gpsh_fail(known ? known : GPUSHMEM_ERR_TRANSPORT,
+                     "a kernel's operation towards PE %d failed: %.600s", pe,
                      known ? peer->reason : why);
 }
 
@@ -147,7 +147,7 @@ void gpsh_kernel_requests_find_failures(struct gpsh_kernel_lane *lane)
 static bool is_heard(struct gpsh_kernel_lane *lane, uint32_t number)
 {
     const uint32_t n_pes = (uint32_t)gpsh_job()->n_pes;
-    const bool lost = is_lost(gpsh_lane_pe_of(number));
+    const bool lost = loss_of(gpsh_lane_pe_of(number));
     bool any = false;
     for (size_t i = number % n_pes; lost && i < gpsh_lane_n_queues(lane); i += n_pes)
         any |= lane->known[i].heard;

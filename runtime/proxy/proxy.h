@@ -207,7 +207,7 @@ struct gpsh_proxy {
     pthread_mutex_t heads_lock; // of the set's place for heads
     pthread_mutex_t error_lock;
     _Atomic int error; // 0, or the first failure not yet reported to the program
-    char error_text[256];
+    char error_text[GPSH_ERROR_BYTES];
 };
 
 // Makes the threads' and rings' state: ring i belongs to thread i mod n_threads. The set must

@@ -65,10 +65,11 @@ void gpsh_inflight_finish(struct gpsh_inflight *entry, int status)
 static void finish_failed(struct gpsh_inflight *entry, int status)
 {
     const struct gpsh_peer *peer = &entry->ring->thread->proxy->env.peers[entry->pe];
-    bool known = atomic_load_explicit(&peer->error, memory_order_acquire);
-    gpsh_fail(status, "a kernel's operation towards PE %d (ring %u, command %llu) failed: %.120s",
+    int known = atomic_load_explicit(&peer->error, memory_order_acquire);
+    status = known ? known : status; // what it was at the flow's end may be more by now
+    gpsh_fail(status, "a kernel's operation towards PE %d (ring %u, command %llu) failed: %.600s",
               entry->pe, entry->ring->shared.number, (unsigned long long)entry->index,
-              known ? peer->reason : gpushmem_strerror(status));
+              peer->reason[0] ? peer->reason : gpushmem_strerror(status));
     gpsh_inflight_finish(entry, status);
 }
 

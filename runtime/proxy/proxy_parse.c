@@ -202,7 +202,7 @@ static int route(const struct gpsh_proxy_thread *thread, const struct gpushmem_c
     const struct gpsh_peer *peer = &thread->proxy->env.peers[c->pe];
     int error = atomic_load_explicit(&peer->error, memory_order_relaxed);
     if (error)
-        return gpsh_fail(error, "PE %d failed: %.150s", c->pe, peer->reason);
+        return gpsh_fail(error, "PE %d is lost: %.150s", c->pe, peer->reason);
     int transport = gpsh_proxy_transport_of(thread, c);
     if (transport < 0)
         return gpsh_fail(GPUSHMEM_ERR_UNREACHABLE, "no transport reaches PE %d from device code",

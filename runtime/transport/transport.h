@@ -155,6 +155,12 @@ struct gpsh_transport_env {
     // GPU, a wrong address): the peer may be well. Any thread that drives a channel may call it,
     // once or more.
     void (*peer_failed)(void *arg, int pe, int code, const char *why);
+    // The same where peer_lives says that the peer lives: it is lost to this PE, and operations
+    // towards it fail with GPUSHMEM_ERR_TRANSPORT. NULL: peer_failed is told.
+    void (*peer_cut_off)(void *arg, int pe, const char *why);
+    // Whether the process of that PE is known to live, or its end would be told within moments:
+    // then the connection or a NIC is silent. Any thread. NULL: it is never known.
+    bool (*peer_lives)(void *arg, int pe);
     // Whether the runtime knows a PE to be lost, from this transport or from elsewhere. Any thread.
     // NULL: it never knows.
     bool (*peer_lost)(void *arg, int pe);
@@ -174,6 +180,11 @@ struct gpsh_transport_env {
     void (*kernel_memory_free)(void *arg, struct gpsh_region *memory);
     void *arg;
 };
+
+static inline bool gpsh_env_peer_lives(const struct gpsh_transport_env *env, int pe)
+{
+    return env->peer_lives && env->peer_lives(env->arg, pe);
+}
 
 static inline bool gpsh_env_peer_stopped(const struct gpsh_transport_env *env, int pe)
 {

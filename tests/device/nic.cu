@@ -476,9 +476,9 @@ static int give_up(shared *s, int pe)
         usleep(100);
     CHECK(*landing == 77 && s->from[0] == 0);
     CHECK(dev.reply_owners[0] == GPUSHMEM_REPLY_BUSY);
-    gpsh_dev_nic_take_error(q, at, GPSH_NIC_RETRIES_OVER);
+    gpsh_dev_nic_take_error(q, at);
     CHECK(gpsh_dev_nic_has_failed(q, at + 1) && !gpsh_dev_nic_has_failed(q, at));
-    CHECK(q->error == GPUSHMEM_ERR_PE_FAILED && *q->failure);
+    CHECK(q->error == GPUSHMEM_ERR_TRANSPORT && *q->failure);
     return end_at_once(gpushmem_last_error());
 }
 

@@ -31,6 +31,18 @@ static void on_peer_failed(void *arg, int pe, int code, const char *why)
     pair->failed_code = code;
 }
 
+static void on_peer_cut_off(void *arg, int pe, const char *why)
+{
+    struct fake_pair *pair = arg;
+    pair->cut_off++;
+    on_peer_failed(arg, pe, GPUSHMEM_ERR_TRANSPORT, why);
+}
+
+static bool lives(void *arg, int pe)
+{
+    return ((struct fake_pair *)arg)->lives;
+}
+
 static bool is_lost(void *arg, int pe)
 {
     return ((struct fake_pair *)arg)->lost_pe == pe + 1;
@@ -106,6 +118,8 @@ int fake_pair_open(struct fake_pair *pair)
         .queues = pair->queues,
         .channels = pair->n_channels ? pair->n_channels : 1,
         .peer_failed = on_peer_failed,
+        .peer_cut_off = on_peer_cut_off,
+        .peer_lives = lives,
         .arg = pair,
         .near_pci = pair->near_pci,
         .locks = PAIR_LOCKS,

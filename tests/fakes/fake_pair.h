@@ -41,7 +41,9 @@ struct fake_pair {
     uint64_t *control, *control_there;
     bool apart; // PE 1's heap is reached by another way than its words
     void (*peer_rail)(struct gpsh_verbs_blob_rail *rail); // makes PE 1's rail 0 another, or NULL
-    int failures, failed_pe, failed_code;                 // what peer_failed was told
+    bool lives;                                           // the processes of both PEs are known to
+    int failures, failed_pe, failed_code;                 // what peer_failed was told,
+    int cut_off;                                          // peer_cut_off so often
 };
 
 // Opens and connects to both PEs. A negative status, with nothing left open, on failure.

@@ -104,10 +104,11 @@ Test(context, put_signal__adds_by_another_transport__data_is_complete_before)
 Test(context, submit__no_transport__long_reason_is_whole)
 {
     static const char reason[] =
-        "PE 1023 over mlx5_bond_10: it does not answer: the process died, its link is down, or "
-        "GPUSHMEM_VERBS_TIMEOUT is too small (transport retry "
+        "PE 1023 over mlx5_bond_10: it does not answer: its end of the connection has failed, its "
+        "link is down, or GPUSHMEM_VERBS_TIMEOUT is too small (transport retry "
         "counter exceeded, vendor code 129); what of it was executed is not known: the network "
-        "may have delivered later packets before earlier ones, and this is the end";
+        "may have delivered later packets before earlier ones; whether its process lives is not "
+        "known";
     begin(false);
     peers[1].data = -1;
     peers[1].reason = reason;

@@ -41,6 +41,20 @@ Test(failure, pe_is_lost__counts_once)
     cr_expect_str_eq(peers[2].reason, "it fell");
 }
 
+Test(failure, pe_that_was_cut_off_dies__is_told_again)
+{
+    gpsh_peer_failed(2, GPUSHMEM_ERR_TRANSPORT, "the cable");
+    gpsh_peer_failed(2, GPUSHMEM_ERR_TRANSPORT, "the cable, by another channel");
+    cr_expect_eq(gpsh_job_state.failures, 1);
+    cr_expect_eq(peers[2].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_expect_str_eq(peers[2].reason, "the cable");
+    gpsh_peer_failed(2, GPUSHMEM_ERR_PE_FAILED, "it fell");
+    gpsh_peer_failed(2, GPUSHMEM_ERR_TRANSPORT, "the cable");
+    cr_expect_eq(gpsh_job_state.failures, 2);
+    cr_expect_eq(peers[2].error, GPUSHMEM_ERR_PE_FAILED);
+    cr_expect_str_eq(peers[2].reason, "it fell");
+}
+
 Test(failure, number_of_no_pe__is_ignored)
 {
     gpsh_peer_failed(3, GPUSHMEM_ERR_PE_FAILED, "");

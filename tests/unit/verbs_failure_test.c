@@ -47,6 +47,32 @@ Test(verbs_failure, error_completion__ends_its_flow_and_no_other)
     cr_assert_eq(pair.channel->flows[0].error, 0);
 }
 
+// The peer's end of the queue pair may have failed by a request of the peer's own.
+Test(verbs_failure, no_answer_of_a_process_that_lives__is_a_lost_connection)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    pair.lives = true;
+    fake_post_op(&pair, &op);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(strstr(gpsh_last_error(), "does not answer"));
+    cr_assert(strstr(gpsh_last_error(), "; its process lives"), "%s", gpsh_last_error());
+    cr_assert(pair.failures == 1 && pair.cut_off == 1);
+    cr_assert(pair.channel->failed, "quiet has to tell it");
+}
+
+Test(verbs_failure, no_answer_of_a_process_of_which_nothing_is_known__may_be_its_death)
+{
+    struct gpsh_op op = fake_put(pair.heap, 0, 8);
+    fake_post_op(&pair, &op);
+    fake_run(1, IBV_WC_RETRY_EXC_ERR);
+    gpsh_verbs_ops.progress(pair.channel);
+    cr_assert(strstr(gpsh_last_error(), "; whether its process lives is not known"), "%s",
+              gpsh_last_error());
+    cr_assert(pair.failed_code == GPUSHMEM_ERR_PE_FAILED && !pair.cut_off);
+}
+
 Test(verbs_failure, remote_access__is_no_dead_peer)
 {
     struct gpsh_op op = fake_put(pair.heap, 0, 8);
@@ -55,7 +81,7 @@ Test(verbs_failure, remote_access__is_no_dead_peer)
     gpsh_verbs_ops.progress(pair.channel);
     cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
     cr_assert(strstr(gpsh_last_error(), "outside its heap"));
-    cr_assert(pair.failures == 1 && pair.failed_code == GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(pair.failures == 1 && pair.failed_code == GPUSHMEM_ERR_TRANSPORT && !pair.cut_off);
     cr_assert(pair.channel->failed, "quiet has to tell it, since no PE is lost");
 }
 

@@ -77,12 +77,26 @@ Test(watch, process_stops_and_goes_on__seen, .timeout = 60)
     cr_expect(becomes(pid, false));
     kill(pid, SIGSTOP);
     cr_expect(becomes(pid, true));
+    cr_expect(gpsh_watch_is_living(pid));
     kill(pid, SIGCONT);
     cr_expect(becomes(pid, false));
     end(pid);
     cr_expect(!gpsh_watch_is_stopped(pid));
     cr_expect(!gpsh_watch_is_stopped(0));
     cr_expect(!gpsh_watch_is_stopped(getpid()));
+}
+
+Test(watch, process_is_killed__lives_no_more_before_anybody_has_waited_for_it, .timeout = 60)
+{
+    siginfo_t info;
+    pid_t pid = child();
+    cr_expect(gpsh_watch_is_living(pid));
+    kill(pid, SIGKILL);
+    cr_assert_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    cr_expect(!gpsh_watch_is_living(pid));
+    waitpid(pid, NULL, 0);
+    cr_expect(!gpsh_watch_is_living(pid));
+    cr_expect(!gpsh_watch_is_living(0));
 }
 
 // The name is the program's to choose.

@@ -240,7 +240,10 @@ static int verbs_connect(struct gpsh_transport *self, int pe, const void *bytes,
 
 static int refused(const struct verbs_flow *flow)
 {
-    return gpsh_fail(flow->link.code, "%s", flow->link.why);
+    char why[VERBS_WHY_BYTES];
+    snprintf(why, sizeof why, "%s", flow->link.why);
+    int code = gpsh_verbs_judge(flow->channel->verbs, flow->pe, flow->link.code, why, sizeof why);
+    return gpsh_fail(code, "%s", why);
 }
 
 // With a budget of queue pairs those that stood first may have been closed for the later ones.

@@ -70,7 +70,7 @@ static const char *advice(enum ibv_wc_status status)
 {
     switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
-        return "it does not answer: the process died, its link is down, or "
+        return "it does not answer: its end of the connection has failed, its link is down, or "
                "GPUSHMEM_VERBS_TIMEOUT is too small";
     case IBV_WC_RNR_RETRY_EXC_ERR: return "it was never ready to receive";
     case IBV_WC_REM_ACCESS_ERR:
@@ -93,7 +93,8 @@ static bool is_connection_lost(enum ibv_wc_status status)
            status == IBV_WC_RESP_TIMEOUT_ERR || status == IBV_WC_FATAL_ERR;
 }
 
-static bool is_dead(enum ibv_wc_status status)
+// The other end is gone: the program, the NIC, or that end of the connection.
+static bool is_silent(enum ibv_wc_status status)
 {
     return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
 }
@@ -130,13 +131,12 @@ void gpsh_verbs_kernel_failed(struct gpsh_transport *self, int pe, int rail, uin
 {
     const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
     enum ibv_wc_status status = status_of(syndrome);
+    bool silent = is_silent(status);
     explain(&verbs->rails[rail], pe, status, vendor, why, bytes);
-    if (is_dead(status) && verbs->n_rails > 1) // by another rail it may answer
+    if (silent && verbs->n_rails > 1) // by another rail it may answer
         return;
-    if (verbs->env.peer_failed)
-        verbs->env.peer_failed(verbs->env.arg, pe,
-                               is_dead(status) ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT,
-                               why);
+    int found = silent ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT;
+    gpsh_verbs_tell(verbs, pe, silent, gpsh_verbs_judge(verbs, pe, found, why, bytes), why);
 }
 
 static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
@@ -144,14 +144,14 @@ static void fail(struct verbs_lane *lane, const struct ibv_wc *wc)
     struct verbs_flow *flow = lane->flow;
     if (flow->pub->error || lane->failed) // a request flushed after the one that failed
         return;
-    bool dead = is_dead(wc->status);
+    bool silent = is_silent(wc->status);
     char why[320];
     explain(&flow->channel->verbs->rails[lane->rail], flow->pe, wc->status, wc->vendor_err, why,
             sizeof why);
     if (is_connection_lost(wc->status))
-        gpsh_verbs_lane_fail(lane, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
+        gpsh_verbs_lane_fail(lane, silent ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
     else
-        gpsh_verbs_flow_fail(flow, dead ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
+        gpsh_verbs_flow_fail(flow, silent ? GPUSHMEM_ERR_PE_FAILED : GPUSHMEM_ERR_TRANSPORT, why);
 }
 
 // A completion of a lane in doubt: what has failed was executed perhaps, which is told later.

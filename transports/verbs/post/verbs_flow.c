@@ -3,6 +3,7 @@
 // The books of flows: operations are completed in order, and what becomes of them when the flow
 // fails. How they come in is in verbs_post.c, how they are issued in verbs_drive.c.
 #include <stdio.h>
+#include <string.h>
 
 #include "transports/verbs/post/verbs_posting.h"
 
@@ -72,14 +73,38 @@ void gpsh_verbs_flow_rest(struct verbs_flow *flow)
     atomic_store_explicit(&flow->busy, false, memory_order_release);
 }
 
+int gpsh_verbs_judge(const struct gpsh_verbs *verbs, int pe, int code, char *why, size_t bytes)
+{
+    if (code != GPUSHMEM_ERR_PE_FAILED)
+        return code;
+    bool lives = gpsh_env_peer_lives(&verbs->env, pe);
+    size_t used = strlen(why);
+    if (!verbs_is_lost(verbs, pe)) // else the runtime knows more
+        snprintf(why + used, bytes - used, "%s",
+                 lives ? "; its process lives" : "; whether its process lives is not known");
+    return lives ? GPUSHMEM_ERR_TRANSPORT : code;
+}
+
+void gpsh_verbs_tell(const struct gpsh_verbs *verbs, int pe, bool silent, int code, const char *why)
+{
+    const struct gpsh_transport_env *env = &verbs->env;
+    if (silent && code != GPUSHMEM_ERR_PE_FAILED && env->peer_cut_off)
+        env->peer_cut_off(env->arg, pe, why);
+    else if (env->peer_failed)
+        env->peer_failed(env->arg, pe, code, why);
+}
+
 // The peer is lost to this flow: its queue pairs go to the error state, and everything in it
 // completes with the error as soon as their flushed completions have been seen (flow_end): until
 // then their requests touch local memory.
-void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
+void gpsh_verbs_flow_fail(struct verbs_flow *flow, int found, const char *how)
 {
     struct verbs_channel *channel = flow->channel;
+    char why[VERBS_WHY_BYTES];
     if (flow->pub->error)
         return;
+    snprintf(why, sizeof why, "%s", how);
+    int code = gpsh_verbs_judge(channel->verbs, flow->pe, found, why, sizeof why);
     verbs_enter(flow); // for good
     gpsh_flow_fail(flow->pub, gpsh_fail(code, "%s", why));
     if (!verbs_is_lost(channel->verbs, flow->pe)) // else it has been told
@@ -96,7 +121,7 @@ void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why)
         channel->verbs->staging->fail(flow->pipe, code);
     gpsh_verbs_flow_activate(flow);
     channel->base.failed |= code != GPUSHMEM_ERR_PE_FAILED;
-    channel->verbs->env.peer_failed(channel->verbs->env.arg, flow->pe, code, why);
+    gpsh_verbs_tell(channel->verbs, flow->pe, found == GPUSHMEM_ERR_PE_FAILED, code, why);
 }
 
 // If the GPU here has failed, what the target of the copy holds is something else: it must not be

@@ -45,7 +45,15 @@ void gpsh_verbs_flow_rest(struct verbs_flow *flow);
 // The flow is looked at by the channel's next progress.
 void gpsh_verbs_flow_activate(struct verbs_flow *flow);
 void gpsh_verbs_flow_advance(struct verbs_flow *flow);
-void gpsh_verbs_flow_fail(struct verbs_flow *flow, int code, const char *why);
+// `found`: GPUSHMEM_ERR_PE_FAILED if the peer does not answer, which is judged here.
+void gpsh_verbs_flow_fail(struct verbs_flow *flow, int found, const char *how);
+enum { VERBS_WHY_BYTES = 704 };
+// What operations towards the peer fail with: if it does not answer (GPUSHMEM_ERR_PE_FAILED), what
+// is known of its process decides, and is added to `why`.
+int gpsh_verbs_judge(const struct gpsh_verbs *verbs, int pe, int code, char *why, size_t bytes);
+// Tells the runtime. `silent`: the peer does not answer; `code`: of gpsh_verbs_judge.
+void gpsh_verbs_tell(const struct gpsh_verbs *verbs, int pe, bool silent, int code,
+                     const char *why);
 // Completes what a failed flow has under way, if its lanes are flushed; else it stays active.
 void gpsh_verbs_flow_end(struct verbs_flow *flow);
 // Whether no lane that failed has requests left.

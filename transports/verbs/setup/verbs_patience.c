@@ -84,7 +84,7 @@ int gpsh_verbs_patience_over(const struct verbs_flow *flow, char *why, size_t by
         return GPUSHMEM_ERR_TRANSPORT;
     }
     snprintf(why, bytes,
-             "PE %d over %s: it does not answer: the process died, its link is down, or "
+             "PE %d over %s: it does not answer who asks for a connection: its link is down, or "
              "GPUSHMEM_VERBS_TIMEOUT is too small",
              flow->pe, name);
     return GPUSHMEM_ERR_PE_FAILED;
