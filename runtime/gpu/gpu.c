@@ -27,33 +27,24 @@ void gpsh_gpu_on_close(void (*unload)(void))
     gpsh_hooks_add(&unloaders, unload);
 }
 
-bool gpsh_gpu_enter(void)
+struct gpsh_gpu_entry gpsh_gpu_enter(void)
 {
+    struct gpsh_gpu_entry entry = {.capture_mode = GPSH_CU_CAPTURE_MODE_RELAXED};
     gpsh_cu_context current = NULL;
     gpsh_gpu_call_begin();
-    if (!gpsh_cu.context_current(&current) && current == gpsh_gpu.context)
-        return false;
-    return !gpsh_cu.context_push(gpsh_gpu.context);
+    if (gpsh_cu.context_current(&current) || current != gpsh_gpu.context)
+        entry.pushed = !gpsh_cu.context_push(gpsh_gpu.context);
+    gpsh_cu.capture_mode(&entry.capture_mode);
+    return entry;
 }
 
-void gpsh_gpu_leave(bool entered)
+void gpsh_gpu_leave(struct gpsh_gpu_entry *entry)
 {
     gpsh_cu_context ours;
-    if (entered)
+    gpsh_cu.capture_mode(&entry->capture_mode);
+    if (entry->pushed)
         gpsh_cu.context_pop(&ours);
     gpsh_gpu_call_end();
-}
-
-int gpsh_gpu_relax(void)
-{
-    int mode = GPSH_CU_CAPTURE_MODE_RELAXED;
-    gpsh_cu.capture_mode(&mode);
-    return mode;
-}
-
-void gpsh_gpu_restore(int mode)
-{
-    gpsh_cu.capture_mode(&mode);
 }
 
 static int attribute(int which)
@@ -163,10 +154,9 @@ int gpsh_gpu_open(int node_pe)
     if (status)
         return status;
     describe();
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     make_copies_complete();
     gpsh_cu_result code = gpsh_cu.stream_create(&copies.stream, GPSH_CU_STREAM_NON_BLOCKING);
-    gpsh_gpu_leave(entered);
     if (code) {
         status = gpsh_gpu_fail(code, "no stream on GPU %s", gpsh_gpu.pci);
         gpsh_gpu_close();
@@ -201,9 +191,8 @@ uint64_t gpsh_gpu_room(int node_pes)
 {
     size_t available = 0, total = 0;
     int devices = 0;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = gpsh_cu.memory_info(&available, &total);
-    gpsh_gpu_leave(entered);
     if (code || gpsh_cu.device_count(&devices) || devices < 1)
         return UINT64_MAX;
     return available / (uint64_t)((node_pes + devices - 1) / devices);
@@ -213,13 +202,12 @@ void gpsh_gpu_close(void)
 {
     if (!gpsh_gpu.context)
         return;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     for (int i = 0; i < GPSH_HOOKS && unloaders.list[i]; i++)
         unloaders.list[i]();
     if (copies.stream)
         gpsh_cu.stream_destroy(copies.stream);
     copies.stream = NULL;
-    gpsh_gpu_leave(entered);
     gpsh_gpu_forget_calls();
     // A primary context stays retained: the runtime API, PyTorch or our own next init may find it
     // current in some thread.
@@ -237,15 +225,12 @@ int gpsh_gpu_copy(void *to, const void *from, size_t bytes)
 {
     if (!bytes)
         return 0;
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     pthread_mutex_lock(&copies.lock);
     gpsh_cu_result code = gpsh_cu.copy_any((gpsh_cu_ptr)(uintptr_t)to, (gpsh_cu_ptr)(uintptr_t)from,
                                            bytes, copies.stream);
     int status = finish(code, "copy", to, bytes);
     pthread_mutex_unlock(&copies.lock);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     return status;
 }
 
@@ -253,15 +238,12 @@ int gpsh_gpu_fill(void *memory, int byte, size_t bytes)
 {
     if (!bytes)
         return 0;
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     pthread_mutex_lock(&copies.lock);
     gpsh_cu_result code =
         gpsh_cu.fill8((gpsh_cu_ptr)(uintptr_t)memory, (unsigned char)byte, bytes, copies.stream);
     int status = finish(code, "fill", memory, bytes);
     pthread_mutex_unlock(&copies.lock);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     return status;
 }
 
@@ -286,10 +268,9 @@ bool gpsh_gpu_needs_flush(void)
 
 void gpsh_gpu_flush(void)
 {
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code =
         gpsh_cu.flush_writes(GPSH_CU_FLUSH_CURRENT_CONTEXT, GPSH_CU_FLUSH_TO_OWNER);
-    gpsh_gpu_leave(entered);
     if (code)
         gpsh_gpu_fail(code, "flushing what NICs wrote to %s", gpsh_gpu.name);
 }
@@ -305,7 +286,7 @@ bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes)
 {
     gpsh_cu_ptr pointer = (gpsh_cu_ptr)(uintptr_t)address, start = 0;
     unsigned type = 0;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = gpsh_cu.pointer_attribute(&type, GPSH_CU_POINTER_MEMORY_TYPE, pointer);
     if (!code && type == GPSH_CU_MEMORY_DEVICE)
         code = gpsh_cu.address_range(&start, bytes, pointer);
@@ -314,7 +295,6 @@ bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes)
     if (!code && type != GPSH_CU_MEMORY_DEVICE)
         code = gpsh_cu.pointer_attribute(bytes, GPSH_CU_POINTER_RANGE_SIZE, pointer);
     bool is_variable = code && type == GPSH_CU_MEMORY_DEVICE;
-    gpsh_gpu_leave(entered);
     if (is_variable) { // of a module: the driver knows the address, and may not know its allocation
         start = pointer;
         *bytes = 4096 - pointer % 4096;
@@ -328,38 +308,29 @@ bool gpsh_gpu_allocation(const void *address, char **base, size_t *bytes)
 static void *host_alloc(size_t bytes)
 {
     void *memory = NULL;
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     if (!gpsh_cu.host_alloc(&memory, bytes, GPSH_CU_HOST_PORTABLE | GPSH_CU_HOST_DEVICEMAP))
         memset(memory, 0, bytes);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     return memory;
 }
 
 static void host_free(void *memory, size_t bytes)
 {
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu.host_free(memory);
-    gpsh_gpu_leave(entered);
 }
 
 static void device_free(void *memory, size_t bytes)
 {
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu.memory_free((gpsh_cu_ptr)(uintptr_t)memory);
-    gpsh_gpu_leave(entered);
 }
 
 static void *device_alloc(size_t bytes)
 {
     gpsh_cu_ptr memory = 0;
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
-    gpsh_cu_result code = gpsh_cu.memory_alloc(&memory, bytes);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
-    if (code)
+    GPSH_IN_GPU;
+    if (gpsh_cu.memory_alloc(&memory, bytes))
         return NULL;
     if (gpsh_gpu_fill((void *)(uintptr_t)memory, 0, bytes)) {
         device_free((void *)(uintptr_t)memory, bytes);
@@ -391,9 +362,8 @@ static int map(void *memory, size_t bytes, bool registers, bool *mapped)
     if (!gpsh_cu.host_register)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                          "this CUDA driver cannot map memory that is there already");
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = register_pages(first, end - first, registers);
-    gpsh_gpu_leave(entered);
     *mapped = !code;
     return code && code != GPSH_CU_ALREADY_REGISTERED
                ? gpsh_gpu_fail(code, "mapping %zu bytes of %s at %p", bytes,
@@ -403,9 +373,8 @@ static int map(void *memory, size_t bytes, bool registers, bool *mapped)
 
 static void unmap(void *memory)
 {
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu.host_unregister((void *)page_of(memory));
-    gpsh_gpu_leave(entered);
 }
 
 const struct gpsh_device_memory gpsh_device_memory_gpu = {

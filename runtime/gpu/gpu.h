@@ -38,15 +38,19 @@ void gpsh_gpu_close(void); // legal if it was never opened
 // the context current. It may find nothing to unload. Registering a function again changes nothing.
 void gpsh_gpu_on_close(void (*unload)(void));
 
-// Makes the GPU's context current for the calling thread; leave() undoes it. Pairs may nest.
-bool gpsh_gpu_enter(void);
-void gpsh_gpu_leave(bool entered);
-
-// While the program captures a stream into a graph, the driver may refuse to allocate, to wait and
-// to ask, in all threads of the process. Between the two it does not: what the library does so has
-// nothing to do with the captured stream.
-int gpsh_gpu_relax(void);
-void gpsh_gpu_restore(int mode);
+// From here to the end of the block the GPU's context is current for the calling thread. Such
+// blocks may nest. While the program captures a stream into a graph, the driver may refuse to
+// allocate, to wait and to ask, in all threads of the process: here it does not, as nothing that
+// the library asks for has to do with the captured stream.
+#define GPSH_IN_GPU                                                                                \
+    __attribute__((cleanup(gpsh_gpu_leave), unused)) struct gpsh_gpu_entry gpsh_gpu_entry =        \
+        gpsh_gpu_enter()
+struct gpsh_gpu_entry {
+    bool pushed;      // another context was current
+    int capture_mode; // of the thread, before
+};
+struct gpsh_gpu_entry gpsh_gpu_enter(void); // these two for the macro alone
+void gpsh_gpu_leave(struct gpsh_gpu_entry *entry);
 
 // Copies where either side may be GPU memory, fills; complete on return. Any thread.
 int gpsh_gpu_copy(void *to, const void *from, size_t bytes);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What a thread of the library is in, from gpsh_gpu_enter to gpsh_gpu_leave.
+// What a thread of the library is in, while it is in a block of GPSH_IN_GPU.
 struct gpsh_gpu_call {
     const char *thread; // its name
     uint64_t since_ns;  // gpsh_clock_ns

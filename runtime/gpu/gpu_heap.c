@@ -185,9 +185,8 @@ int gpsh_gpu_dmabuf(const void *memory, size_t bytes)
         return -1;
     // The driver takes whole pages only, and hands out GPU memory in larger ones.
     uint64_t whole = (address - first + bytes + page - 1) / page * page;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = gpsh_cu.range_handle(&fd, first, whole, GPSH_CU_RANGE_DMA_BUF_FD, 0);
-    gpsh_gpu_leave(entered);
     return code ? -1 : fd;
 }
 
@@ -245,7 +244,7 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t re
             "GPUSHMEM_TEST_HEAP_EXPORT=vmm: %s has no file descriptors for VMM memory; set it "
             "to auto",
             gpsh_gpu.name);
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     bool vmm = wish != GPSH_EXPORT_IPC && can_vmm;
     int status = vmm ? create_vmm(heap, node_pes) : create_ipc(heap, node_pes);
     if (status == GPUSHMEM_ERR_CUDA && vmm && wish == GPSH_EXPORT_AUTO) {
@@ -261,7 +260,6 @@ int gpsh_gpu_heap_create(struct gpsh_gpu_heap *heap, uint64_t bytes, uint64_t re
     else
         gpsh_gpu_heap_destroy(heap);
     note_heap(heap);
-    gpsh_gpu_leave(entered);
     return status;
 }
 
@@ -275,7 +273,7 @@ static void close_all(int fd, int dmabuf_fd, int dmabuf_pcie_fd)
 
 void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap)
 {
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     while (heap->n_added)
         gpsh_gpu_heap_shrink(heap);
     close_all(heap->fd, heap->dmabuf_fd, heap->dmabuf_pcie_fd);
@@ -283,7 +281,6 @@ void gpsh_gpu_heap_destroy(struct gpsh_gpu_heap *heap)
         gpsh_cu.memory_free(device_address(heap->base));
     else
         gpsh_gpu_heap_unmap(heap->base, heap->bytes, heap->room);
-    gpsh_gpu_leave(entered);
     *heap = nothing_yet(0, 0, 0);
 }
 
@@ -387,12 +384,9 @@ static int grow_by(struct gpsh_gpu_heap *heap, uint64_t bytes, const char *adopt
                          "the heap has %" PRIu64 " bytes, and addresses for %" PRIu64
                          "; raise GPUSHMEM_HEAP_MAX",
                          heap->bytes, heap->room);
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     int status = add_piece(heap, bytes, adopted);
     note_heap(heap);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     return status;
 }
 
@@ -492,16 +486,13 @@ static int map_vmm(int fd, uint64_t bytes, uint64_t *room, int pe, char **base)
 int gpsh_gpu_piece_map(int fd, uint64_t bytes, int pe, char *at)
 {
     gpsh_cu_allocation allocation;
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     gpsh_cu_result code =
         gpsh_cu.vmm_import(&allocation, (void *)(intptr_t)fd, GPSH_CU_HANDLE_POSIX_FD);
     if (!code) {
         code = map_at(allocation, device_address(at), bytes);
         gpsh_cu.vmm_release(allocation);
     }
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     return code ? gpsh_gpu_fail(code, "GPU %s cannot map %" PRIu64 "M more of PE %d's heap",
                                 gpsh_gpu.pci, bytes >> 20, pe)
                 : 0;
@@ -509,11 +500,8 @@ int gpsh_gpu_piece_map(int fd, uint64_t bytes, int pe, char *at)
 
 void gpsh_gpu_piece_unmap(char *at, uint64_t bytes)
 {
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     gpsh_cu.vmm_unmap(device_address(at), bytes);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
 }
 
 int gpsh_gpu_heap_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **base)
@@ -523,13 +511,11 @@ int gpsh_gpu_heap_map(int fd, uint64_t bytes, uint64_t *room, int pe, char **bas
         return gpsh_fail(GPUSHMEM_ERR_PEER_DATA,
                          "PE %d handed over a descriptor that cannot be used (%s)", pe,
                          strerror(errno));
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     // The driver's handles are no regular files; the one that holds an IPC handle is.
     bool ipc = S_ISREG(info.st_mode);
     *room = ipc ? bytes : *room;
-    int status = ipc ? map_ipc(fd, bytes, pe, base) : map_vmm(fd, bytes, room, pe, base);
-    gpsh_gpu_leave(entered);
-    return status;
+    return ipc ? map_ipc(fd, bytes, pe, base) : map_vmm(fd, bytes, room, pe, base);
 }
 
 void gpsh_gpu_heap_unmap(char *base, uint64_t bytes, uint64_t room)
@@ -537,12 +523,11 @@ void gpsh_gpu_heap_unmap(char *base, uint64_t bytes, uint64_t room)
     if (!base)
         return;
     gpsh_cu_ptr at = device_address(base);
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     // Only the exporter decides between VMM and IPC; the driver knows which of the two this address
     // is.
     if (gpsh_cu.vmm_unmap(at, bytes))
         gpsh_cu.ipc_close(at);
     else
         gpsh_cu.vmm_unreserve(at, room);
-    gpsh_gpu_leave(entered);
 }

@@ -99,9 +99,8 @@ static int load(void)
 int gpsh_gpu_kernels_load(void)
 {
     pthread_mutex_lock(&kernels.lock);
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     int status = kernels.modules[1] ? 0 : load();
-    gpsh_gpu_leave(entered);
     pthread_mutex_unlock(&kernels.lock);
     return status;
 }

@@ -24,14 +24,13 @@ static void queue_close(struct gpsh_queue *self)
     struct gpu_queue *q = (struct gpu_queue *)self;
     if (!q)
         return;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     if (q->stream) {
         gpsh_cu.stream_sync(q->stream);
         gpsh_cu.stream_destroy(q->stream);
     }
     if (q->pinned)
         gpsh_cu.host_free(q->pinned);
-    gpsh_gpu_leave(entered);
     free(q);
 }
 
@@ -45,13 +44,10 @@ static int queue_open(unsigned results, struct gpsh_queue **out)
         return gpsh_fail(GPUSHMEM_ERR_NO_MEMORY, "no host memory for a queue of GPU operations");
     void *pinned = NULL;
     size_t bytes = (results + 16) * sizeof(uint64_t);
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     gpsh_cu_result code = gpsh_cu.stream_create(&q->stream, GPSH_CU_STREAM_NON_BLOCKING);
     if (!code)
         code = gpsh_cu.host_alloc(&pinned, bytes, GPSH_CU_HOST_PORTABLE | GPSH_CU_HOST_DEVICEMAP);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     q->pinned = pinned;
     if (code) {
         int status = gpsh_gpu_fail(code, "creating a queue of GPU operations");
@@ -109,18 +105,16 @@ static int queue_put(struct gpsh_queue *self, void *to, const void *from, size_t
                      bool capture)
 {
     int status;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = put((struct gpu_queue *)self, to, from, bytes, capture, &status);
-    gpsh_gpu_leave(entered);
     return code ? gpsh_gpu_fail(code, "put of %zu bytes from %p to %p", bytes, from, to) : status;
 }
 
 static int queue_get(struct gpsh_queue *self, void *to, const void *from, size_t bytes)
 {
     int status;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = get((struct gpu_queue *)self, to, from, bytes, &status);
-    gpsh_gpu_leave(entered);
     return code ? gpsh_gpu_fail(code, "get of %zu bytes from %p to %p", bytes, from, to) : status;
 }
 
@@ -176,7 +170,7 @@ static int queue_amo(struct gpsh_queue *self, void *word, const struct gpsh_op *
     uint64_t *to = op->result ? &q->queue.results[result] : NULL;
     gpsh_cu_result code = 0;
     int status = 0;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     if (amo_without_kernel(q, word, op, to, &code)) {
         status = code ? gpsh_gpu_fail(code, "an atomic on %d bytes at %p", op->width, word) : 0;
     } else {
@@ -184,17 +178,15 @@ static int queue_amo(struct gpsh_queue *self, void *word, const struct gpsh_op *
         if (!q->launched_ns)
             q->launched_ns = gpsh_clock_ns();
     }
-    gpsh_gpu_leave(entered);
     return status;
 }
 
 static int queue_mark(struct gpsh_queue *self, uint64_t number)
 {
     struct gpu_queue *q = (struct gpu_queue *)self;
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code =
         gpsh_cu.stream_write64(q->stream, (gpsh_cu_ptr)(uintptr_t)q->pinned, number, 0);
-    gpsh_gpu_leave(entered);
     return code ? gpsh_gpu_fail(code, "recording an event in a queue of GPU operations") : 0;
 }
 
@@ -218,11 +210,8 @@ static void tell_of_late_kernel(struct gpu_queue *q, bool busy)
 static int queue_check(struct gpsh_queue *self)
 {
     struct gpu_queue *q = (struct gpu_queue *)self;
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     gpsh_cu_result code = gpsh_cu.stream_query(q->stream);
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     tell_of_late_kernel(q, code == GPSH_CU_NOT_READY);
     return code && code != GPSH_CU_NOT_READY
                ? gpsh_gpu_fail(code, "operations on GPU memory were lost")
@@ -234,18 +223,16 @@ static int queue_pin(void *memory, size_t bytes)
     if (!gpsh_cu.host_register)
         return gpsh_fail(GPUSHMEM_ERR_UNSUPPORTED,
                          "this CUDA driver cannot pin memory that is there already");
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = gpsh_cu.host_register(memory, bytes, GPSH_CU_HOST_PORTABLE);
-    gpsh_gpu_leave(entered);
     return code ? gpsh_gpu_fail(code, "pinning %zu bytes at %p", bytes, memory) : 0;
 }
 
 static void queue_unpin(void *memory)
 {
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     if (gpsh_cu.host_unregister)
         gpsh_cu.host_unregister(memory);
-    gpsh_gpu_leave(entered);
 }
 
 const struct gpsh_queue_ops gpsh_gpu_queue_ops = {

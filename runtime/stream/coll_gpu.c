@@ -137,9 +137,8 @@ int gpsh_coll_gpu_submit(const struct gpushmem_coll_op *op,
     if (status)
         return status;
     gpsh_device_side_launching();
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = enqueue(op, &team->entry, team->pes, choice, stream);
-    gpsh_gpu_leave(entered);
     if (GPSH_LIKELY(!code))
         return 0;
     return gpsh_gpu_fail(code, "%s of %s on stream %p", gpsh_coll_kind_name(op->kind),

@@ -172,9 +172,8 @@ int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_
     if (status)
         return status;
     gpsh_device_side_launching();
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = enqueue(op, stream);
-    gpsh_gpu_leave(entered);
     if (GPSH_LIKELY(!code))
         return 0;
     const char *what = names[op->kind] + sizeof "gpsh_stream_" - 1;
@@ -183,9 +182,8 @@ int gpsh_stream_gpu_submit(const struct gpushmem_stream_op *op, gpushmem_stream_
 
 int gpsh_stream_gpu_drain(const char *function, gpushmem_stream_t stream)
 {
-    bool entered = gpsh_gpu_enter();
+    GPSH_IN_GPU;
     gpsh_cu_result code = gpsh_cu.stream_sync(stream);
-    gpsh_gpu_leave(entered);
     return code ? gpsh_gpu_fail(code, "%s: waiting for stream %p", function, (void *)stream) : 0;
 }
 

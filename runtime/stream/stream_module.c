@@ -79,7 +79,8 @@ void gpushmem_kernels_load(void *function)
     unsigned count = 0;
     if (gpsh_gpu_load_driver() || !loads_late())
         return;
-    int mode = gpsh_gpu_relax();
+    int mode = GPSH_CU_CAPTURE_MODE_RELAXED;
+    gpsh_cu.capture_mode(&mode);
     if (!gpsh_cu.function_module(&module, function) && !gpsh_cu.function_count(&count, module)) {
         gpsh_cu_function *functions = calloc((size_t)count + 1, sizeof *functions);
         if (functions && !gpsh_cu.functions(functions, count, module))
@@ -88,7 +89,7 @@ void gpushmem_kernels_load(void *function)
         free(functions);
         GPSH_LOG(DEBUG, "gpu", "loaded the %u kernels of a module before the first launch", count);
     }
-    gpsh_gpu_restore(mode);
+    gpsh_cu.capture_mode(&mode);
 }
 
 // A kernel that does not wait for the one ahead of it by itself must not be launched early: only
@@ -179,13 +180,10 @@ static int load(struct gpsh_stream_module *m)
 static int load_once(struct gpsh_stream_module *m, bool program_too)
 {
     pthread_mutex_lock(&m->lock);
-    bool entered = gpsh_gpu_enter();
-    int mode = gpsh_gpu_relax();
+    GPSH_IN_GPU;
     int status = m->module ? 0 : load(m);
     if (!status && program_too)
         gpsh_gpu_runtimes_begin();
-    gpsh_gpu_restore(mode);
-    gpsh_gpu_leave(entered);
     pthread_mutex_unlock(&m->lock);
     return status;
 }

@@ -19,12 +19,23 @@ static gpsh_cu_result context_current(gpsh_cu_context *context)
     return 0;
 }
 
+static int mode; // of captures, in this thread
+
+static gpsh_cu_result capture_mode(int *exchange)
+{
+    int before = mode;
+    mode = *exchange;
+    *exchange = before;
+    return 0;
+}
+
 // As the real one, which refuses what is not whole pages of the host.
 static gpsh_cu_result range_handle(void *handle, gpsh_cu_ptr base, size_t bytes, int type,
                                    unsigned long long flags)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     cr_assert(type == GPSH_CU_RANGE_DMA_BUF_FD && !flags);
+    cr_expect_eq(mode, GPSH_CU_CAPTURE_MODE_RELAXED); // the program may capture a stream
     asked = base;
     asked_bytes = bytes;
     if (base % page || bytes % page || !bytes)
@@ -36,6 +47,7 @@ static gpsh_cu_result range_handle(void *handle, gpsh_cu_ptr base, size_t bytes,
 static void begin(void)
 {
     gpsh_cu.context_current = context_current;
+    gpsh_cu.capture_mode = capture_mode;
     gpsh_cu.range_handle = range_handle;
     gpsh_gpu.dmabuf = 1;
 }
@@ -59,6 +71,7 @@ Test(gpu_heap, dmabuf__any_range__the_whole_pages_around_it)
     expect_range(base, page + 1, base, 2 * page);
     expect_range(base + page - 1, 2, base, 2 * page);
     expect_range(base + page + 8, 3 * page - 8, base + page, 3 * page);
+    cr_expect_eq(mode, 0);
 }
 
 Test(gpu_heap, dmabuf__driver_gives_none__is_none)
