@@ -140,6 +140,16 @@ GPSH_DEV uint64_t gpsh_dev_add64_relaxed_gpu(uint64_t *word, uint64_t value)
 #endif
 }
 
+// What this thread did, and what it knows that others did, comes before.
+GPSH_DEV void gpsh_dev_add64_release_gpu(uint64_t *word, uint64_t value)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("red.add.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+#endif
+}
+
 // The CPU twin acquires and releases, as those of the loads and stores below.
 GPSH_DEV void gpsh_dev_max64_relaxed_gpu(uint64_t *word, uint64_t value)
 {
@@ -243,6 +253,7 @@ GPSH_DEV uint32_t gpsh_dev_exchange32_relaxed_gpu(uint32_t *word, uint32_t value
 // Words in device memory, shared by the threads of this GPU.
 GPSH_DEV_LOAD(uint64_t, gpsh_dev_load64_relaxed_gpu, const uint64_t *, 64, "relaxed.gpu", ACQUIRE)
 GPSH_DEV_LOAD(uint32_t, gpsh_dev_load32_relaxed_gpu, const uint32_t *, 32, "relaxed.gpu", ACQUIRE)
+GPSH_DEV_LOAD(uint64_t, gpsh_dev_load64_acquire_gpu, const uint64_t *, 64, "acquire.gpu", ACQUIRE)
 GPSH_DEV_STORE(gpsh_dev_store64_relaxed_gpu, uint64_t *, 64, "relaxed.gpu", RELAXED)
 GPSH_DEV_STORE(gpsh_dev_store32_relaxed_gpu, uint32_t *, 32, "relaxed.gpu", RELEASE)
 

@@ -28,53 +28,106 @@ GPSH_DEV int gpsh_dev_grid_way(const struct gpsh_dev_coll &c, const struct gpush
     return op.kind == GPUSHMEM_COLL_BROADCAST ? +GPUSHMEM_COLL_RELAY : +GPUSHMEM_COLL_DIRECT;
 }
 
-// The same packets either way: members' grids may have different numbers of threads.
-GPSH_DEV void gpsh_dev_grid_packets(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
+// It moves nothing, though it could: of a collect others may bring elements.
+GPSH_DEV bool gpsh_dev_grid_is_empty(const struct gpushmem_coll_op &op)
 {
-    bool one_each = gpsh_dev_coll_bytes(op) <= (uint64_t)c->lanes * GPSH_LL_UNIT &&
-                    op.kind != GPUSHMEM_COLL_ALLTOALLS;
-    if (one_each && c->n == 2)
-        gpsh_dev_small_of_grid<1>(c, op);
-    else if (one_each && c->n <= GPSH_DEV_SMALL_OTHERS + 1)
-        gpsh_dev_small_of_grid<GPSH_DEV_SMALL_OTHERS>(c, op);
-    else
-        gpsh_dev_coll_ll(c, op);
-}
-
-// False: there is no such team with memory for operations of streams, and c->status says so. The
-// same in all threads of the grid, but one of them records it.
-GPSH_DEV bool gpsh_dev_grid_team(struct gpsh_dev_coll *c, const struct gpsh_dev_teams &teams,
-                                 int handle)
-{
-    struct gpushmem_dev_team team = {};
-    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, handle);
-    if (entry)
-        team = gpsh_dev_team_read(entry);
-    if (!entry || !gpsh_dev_team_is(team, handle) || gpsh_dev_handle_channel(handle) ||
-        !(team.flags & GPUSHMEM_DEV_TEAM_STREAM)) {
-        gpsh_dev_coll_refuse(c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)handle, 1);
-        return false;
-    }
-    gpsh_dev_coll_take(c, team);
-    gpsh_dev_coll_take_stream(c, team);
-    c->epoch_word = team.epochs;
-    return true;
+    return !op.n && op.kind > GPUSHMEM_COLL_BARRIER && op.kind != GPUSHMEM_COLL_COLLECT;
 }
 
 // What a member behind a NIC needs is a proxy's work, and a sync is a few words: one block is
 // enough. Not more than have flags and numbers of their own.
-GPSH_DEV unsigned gpsh_dev_grid_workers(const struct gpsh_dev_coll &c,
+GPSH_DEV unsigned gpsh_dev_grid_workers(const struct gpushmem_dev_team &team,
                                         const struct gpushmem_coll_op &op)
 {
     unsigned blocks = gpsh_dev_grid_blocks();
-    if (!(c.flags & GPUSHMEM_DEV_TEAM_DIRECT) || op.kind <= GPUSHMEM_COLL_BARRIER)
+    if (!(team.flags & GPUSHMEM_DEV_TEAM_DIRECT) || op.kind <= GPUSHMEM_COLL_BARRIER)
         return 1;
     return blocks < GPUSHMEM_COLL_STREAM_BLOCKS ? blocks : +GPUSHMEM_COLL_STREAM_BLOCKS;
 }
 
+// This block's part of an operation.
+GPSH_DEV struct gpsh_dev_coll gpsh_dev_grid_coll_of(const struct gpushmem_dev &dev,
+                                                    const struct gpushmem_dev_team &team,
+                                                    const struct gpushmem_coll_op &op)
+{
+    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
+    gpsh_dev_coll_take(&c, team);
+    gpsh_dev_coll_take_stream(&c, team);
+    c.block = gpsh_dev_block_number();
+    c.blocks = gpsh_dev_grid_workers(team, op);
+    c.lane = c.block * c.group.size + c.group.rank;
+    c.lanes = c.blocks * c.group.size;
+    c.epoch_word = team.epochs + GPUSHMEM_TEAM_STREAM_EPOCHS + c.block;
+    return c;
+}
+
+// The team has memory for operations of streams.
+GPSH_DEV bool gpsh_dev_grid_has(const struct gpushmem_dev_team &team, int handle)
+{
+    return gpsh_dev_team_is(team, handle) && !gpsh_dev_handle_channel(handle) &&
+           team.flags & GPUSHMEM_DEV_TEAM_STREAM;
+}
+
+// ---- Meetings of the blocks ----
+
+// Where all blocks meet, the low half of a word is 0 before and after: the first block takes off
+// how many others there are, and each of these adds 1. Between two meetings in a word there is one
+// in the other word, so none finds blocks that are early for the next. The high half counts those
+// that brought news. The grid's own meeting (gpsh_dev_grid_meet) has no news and cannot be left
+// between arriving and waiting, where a block reads what it needs next: 1 us of an operation.
+#define GPSH_DEV_GRID_NEWS ((uint64_t)1 << 32)
+
+GPSH_DEV void gpsh_dev_grid_arrive(const struct gpsh_dev_group &block, uint64_t *word,
+                                   uint64_t news = 0)
+{
+    gpsh_dev_group_sync(block);
+    if (!block.rank)
+        gpsh_dev_add64_release_gpu(
+            word, news + (gpsh_dev_block_number() ? 1 : 1 - (uint64_t)gpsh_dev_grid_blocks()));
+}
+
+// True in the block's first thread, where a block brought news; all that the blocks did before they
+// arrived is visible to it, and to this block once that has met.
+GPSH_DEV bool gpsh_dev_grid_await(const struct gpsh_dev_group &block, const uint64_t *word)
+{
+    uint64_t seen = 0;
+#if defined(__CUDACC__)
+    do
+        seen = block.rank ? 0 : gpsh_dev_load64_acquire_gpu(word);
+    while ((uint32_t)seen);
+#else
+    if (gpsh_dev_grid_blocks() > 1)
+        gpsh_dev_grid_meet(); // it knows of threads that have left the kernel
+    seen = block.rank ? 0 : gpsh_dev_load64_acquire_gpu(word);
+#endif
+    return seen >> 32;
+}
+
+GPSH_DEV void gpsh_dev_grid_enter(const struct gpsh_dev_group &block, const uint64_t *words)
+{
+    gpsh_dev_grid_await(block, words + GPUSHMEM_TEAM_GRID_ENTER);
+    gpsh_dev_group_sync(block);
+}
+
+// 0, or why a block gave up, which this one may have done.
+GPSH_DEV int gpsh_dev_grid_leave(const struct gpsh_dev_coll &c, uint64_t *words)
+{
+    if (c.status && c.group.rank == 0)
+        gpsh_dev_store64_relaxed_gpu(words + GPUSHMEM_TEAM_GRID_FAILED,
+                                     gpushmem_team_poison(c.handle, c.status));
+    gpsh_dev_grid_arrive(c.group, words + GPUSHMEM_TEAM_GRID_LEAVE,
+                         c.status ? GPSH_DEV_GRID_NEWS : 0);
+    bool failed = gpsh_dev_grid_await(c.group, words + GPUSHMEM_TEAM_GRID_LEAVE);
+    if (!gpsh_dev_group_any(c.group, failed || c.status))
+        return 0;
+    return gpsh_dev_poison_status(c.handle,
+                                  gpsh_dev_load64_relaxed_gpu(words + GPUSHMEM_TEAM_GRID_FAILED));
+}
+
+// ---- The operation ----
+
 GPSH_DEV void gpsh_dev_grid_work(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op)
 {
-    gpsh_dev_coll_start(c, false);
     if (op.kind <= GPUSHMEM_COLL_BARRIER) {
         if (op.kind == GPUSHMEM_COLL_BARRIER && c->lane == 0 &&
             !(c->dev.flags & GPUSHMEM_DEV_ALL_DIRECT))
@@ -84,7 +137,7 @@ GPSH_DEV void gpsh_dev_grid_work(struct gpsh_dev_coll *c, const struct gpushmem_
         gpsh_dev_coll_alone(*c, op);
     } else {
         switch (gpsh_dev_grid_way(*c, op)) {
-        case GPUSHMEM_COLL_LL: gpsh_dev_grid_packets(c, op); break;
+        case GPUSHMEM_COLL_LL: c->status = gpsh_dev_coll_packets(*c, op); break;
         case GPUSHMEM_COLL_DENSE: gpsh_dev_coll_dense<GPSH_DENSE_GRID>(c, op); break;
         case GPUSHMEM_COLL_ROUNDS: gpsh_dev_coll_rounds(c, op); break;
         case GPUSHMEM_COLL_RELAY: gpsh_dev_broadcast_relayed(c, op); break;
@@ -108,50 +161,114 @@ GPSH_DEV int gpsh_dev_grid_compare(const struct gpushmem_dev &dev,
     return gpsh_dev_coll_end(&c);
 }
 
-// By all threads of the grid: 0, or a status that is the same for all.
-GPSH_DEV_CALL int gpsh_dev_coll_grid(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
-                                     struct gpushmem_coll_op op)
+// Any operation. Functions want the address of its state, so that lies in local memory here: each
+// look at it after a meeting is one at the second-level cache.
+GPSH_DEV_CALL int gpsh_dev_grid_large(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
+                                      struct gpushmem_coll_op op)
 {
     GPSH_DEV_BOUNDS();
-    struct gpsh_dev_coll c = gpsh_dev_coll_of(dev, gpsh_dev_group_of<gpsh_scope_block>());
-    if (!gpsh_dev_grid_team(&c, teams, op.team))
+    struct gpushmem_dev_team team = {};
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
+    if (entry)
+        team = gpsh_dev_team_read(entry);
+    struct gpsh_dev_coll c = gpsh_dev_grid_coll_of(dev, team, op);
+    if (!gpsh_dev_grid_has(team, op.team)) {
+        gpsh_dev_coll_refuse(&c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)op.team, 1);
         return c.status;
-    uint64_t *words = c.epoch_word;
-    bool nothing = !op.n && op.kind > GPUSHMEM_COLL_BARRIER && op.kind != GPUSHMEM_COLL_COLLECT;
-    bool compares = c.flags & GPUSHMEM_DEV_TEAM_CHECKED;
+    }
+    const bool compares = team.flags & GPUSHMEM_DEV_TEAM_CHECKED;
     int status = op.kind > GPUSHMEM_COLL_BARRIER ? gpsh_dev_coll_check(c, op) : 0;
-    if (!compares && (status || nothing))
+    if (!compares && (status || gpsh_dev_grid_is_empty(op)))
         return status ? status : gpsh_dev_grid_sync(dev); // without elements it is a meeting
-    c.block = gpsh_dev_block_number();
-    c.blocks = gpsh_dev_grid_workers(c, op);
-    c.lane = c.block * c.group.size + c.group.rank;
-    c.lanes = c.blocks * c.group.size;
+    if (int state = gpsh_dev_grid_check(dev))
+        return state;
+    bool works = c.block < c.blocks;
     if (compares && c.block == 0) {
         status = gpsh_dev_grid_compare(dev, teams, op, status);
         if (c.group.rank == 0)
-            gpsh_dev_store64_relaxed_gpu(words + GPUSHMEM_TEAM_GRID_REFUSED, (uint64_t)-status);
+            gpsh_dev_store64_relaxed_gpu(team.epochs + GPUSHMEM_TEAM_GRID_REFUSED,
+                                         (uint64_t)-status);
     }
-    // all blocks have written their parts of source, and read what was in dest
-    if ((status = gpsh_dev_grid_sync(dev)))
-        return status;
+    gpsh_dev_grid_arrive(c.group, team.epochs + GPUSHMEM_TEAM_GRID_ENTER);
+    if (works && !compares)
+        gpsh_dev_coll_start(&c, false);
+    gpsh_dev_grid_enter(c.group, team.epochs);
     if (compares) {
-        status = -(int)gpsh_dev_load64_relaxed_gpu(words + GPUSHMEM_TEAM_GRID_REFUSED);
-        if (status || nothing) {
-            int late = gpsh_dev_grid_sync(dev); // all have read it before the next call writes it
-            return late ? late : status;
-        }
+        status = -(int)gpsh_dev_load64_relaxed_gpu(team.epochs + GPUSHMEM_TEAM_GRID_REFUSED);
+        works = works && !status && !gpsh_dev_grid_is_empty(op);
+        if (works)
+            gpsh_dev_coll_start(&c, false);
     }
-    if (c.block < c.blocks) {
-        c.epoch_word = words + GPUSHMEM_TEAM_STREAM_EPOCHS + c.block;
+    if (works)
         gpsh_dev_grid_work(&c, op);
-        if (c.status && c.group.rank == 0)
-            gpsh_dev_store64_relaxed_gpu(words + GPUSHMEM_TEAM_GRID_FAILED,
-                                         gpushmem_team_poison(c.handle, c.status));
+    int failed = gpsh_dev_grid_leave(c, team.epochs);
+    return status ? status : failed;
+}
+
+// ---- Small ones ----
+
+// Each thread has one unit at most. Others may send the same packets in a loop: members' grids may
+// have different numbers of threads.
+GPSH_DEV bool gpsh_dev_grid_may_be_small(const struct gpushmem_coll_op &op)
+{
+    const uint64_t most = GPSH_DEV_GRID_PACKETS_OF_TWO;
+    uint64_t all = (uint64_t)gpsh_dev_grid_blocks() * gpsh_dev_block_threads() * GPSH_LL_UNIT,
+             bytes = gpsh_dev_coll_bytes(op);
+    return op.n - 1 < most && bytes <= most && bytes <= all && op.kind > GPUSHMEM_COLL_BARRIER &&
+           op.kind != GPUSHMEM_COLL_COLLECT && op.kind != GPUSHMEM_COLL_ALLTOALLS;
+}
+GPSH_DEV bool gpsh_dev_grid_is_small(const struct gpsh_dev_coll &c,
+                                     const struct gpushmem_coll_op &op)
+{
+    return c.n >= 2 && c.n <= GPSH_DEV_SMALL_OTHERS + 1 && !gpsh_dev_checked(c) &&
+           gpsh_dev_coll_bytes(op) <= (uint64_t)c.lanes * GPSH_LL_UNIT &&
+           gpsh_dev_grid_way(c, op) == GPUSHMEM_COLL_LL;
+}
+
+template <int OTHERS>
+GPSH_DEV int gpsh_dev_grid_small_of(struct gpsh_dev_coll *c, const struct gpushmem_coll_op &op,
+                                    uint64_t *words)
+{
+    const bool works = c->block < c->blocks;
+    gpsh_dev_grid_arrive(c->group, words + GPUSHMEM_TEAM_GRID_ENTER);
+    if (works)
+        gpsh_dev_coll_start(c, false);
+    gpsh_dev_grid_enter(c->group, words);
+    if (works) {
+        gpsh_dev_small_of_grid<OTHERS>(c, op);
+        gpsh_dev_coll_finish(c, c->status);
     }
-    if ((status = gpsh_dev_grid_sync(dev)))
+    return gpsh_dev_grid_leave(*c, words);
+}
+
+// Its state is in registers.
+GPSH_DEV_CALL int gpsh_dev_grid_small(const struct gpushmem_dev &dev, struct gpsh_dev_teams teams,
+                                      struct gpushmem_coll_op op)
+{
+    GPSH_DEV_BOUNDS();
+    struct gpushmem_dev_team team = {};
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
+    if (entry)
+        team = gpsh_dev_team_read(entry);
+    struct gpsh_dev_coll c = gpsh_dev_grid_coll_of(dev, team, op);
+    if (!gpsh_dev_grid_has(team, op.team) || !gpsh_dev_grid_is_small(c, op))
+        return gpsh_dev_grid_large(dev, teams, op);
+    int status = gpsh_dev_coll_check(c, op);
+    if (!status)
+        status = gpsh_dev_grid_check(dev);
+    if (status)
         return status;
-    return gpsh_dev_poison_status(c.handle,
-                                  gpsh_dev_load64_relaxed_gpu(words + GPUSHMEM_TEAM_GRID_FAILED));
+    return c.n == 2 ? gpsh_dev_grid_small_of<1>(&c, op, team.epochs)
+                    : gpsh_dev_grid_small_of<GPSH_DEV_SMALL_OTHERS>(&c, op, team.epochs);
+}
+
+// By all threads of the grid: 0, or a status that is the same for all. All blocks meet before it,
+// as all have written their parts of source and read what was in dest, and after it.
+GPSH_DEV int gpsh_dev_coll_grid(const struct gpushmem_dev &dev, const struct gpsh_dev_teams &teams,
+                                const struct gpushmem_coll_op &op)
+{
+    return gpsh_dev_grid_may_be_small(op) ? gpsh_dev_grid_small(dev, teams, op)
+                                          : gpsh_dev_grid_large(dev, teams, op);
 }
 
 #endif

@@ -16,7 +16,7 @@
 #include "gpushmem/types.h"
 
 // Raised whenever anything here, or in those headers, changes its meaning or layout.
-#define GPUSHMEM_DEVICE_ABI 18
+#define GPUSHMEM_DEVICE_ABI 19
 
 // ---- Errors
 // ------------------------------------------------------------------------------------------

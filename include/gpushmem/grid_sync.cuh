@@ -19,35 +19,44 @@
 #endif
 
 #if defined(__CUDACC__)
-GPSH_DEV bool gpsh_dev_grid_meets(void)
+GPSH_DEV bool gpsh_dev_grid_is_together(void)
 {
-    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
-    bool valid = grid.is_valid();
-    if (valid)
-        grid.sync();
-    return valid;
+    return cooperative_groups::this_grid().is_valid();
+}
+GPSH_DEV void gpsh_dev_grid_meet(void)
+{
+    cooperative_groups::this_grid().sync();
 }
 #else
-GPSH_DEV bool gpsh_dev_grid_meets(void)
+GPSH_DEV bool gpsh_dev_grid_is_together(void)
 {
-    gpsh_emu_barrier *grid = gpsh_emu_current_block->grid;
-    if (grid)
-        grid->wait();
-    return grid;
+    return gpsh_emu_current_block->grid;
+}
+GPSH_DEV void gpsh_dev_grid_meet(void)
+{
+    gpsh_emu_current_block->grid->wait();
 }
 #endif
 
-GPSH_DEV int gpsh_dev_grid_sync(const struct gpushmem_dev &dev)
+// 0, or GPUSHMEM_ERR_STATE, recorded: the grid's blocks can't meet. The same for all threads.
+GPSH_DEV int gpsh_dev_grid_check(const struct gpushmem_dev &dev)
 {
-    if (gpsh_dev_grid_blocks() == 1) {
-        __syncthreads();
-        return 0;
-    }
-    if (gpsh_dev_grid_meets())
+    if (gpsh_dev_grid_blocks() == 1 || gpsh_dev_grid_is_together())
         return 0;
     gpsh_dev_record(&dev.fault[GPUSHMEM_FAULT_FIRST], &dev.fault_claim[GPUSHMEM_FAULT_FIRST],
                     GPUSHMEM_ERR_STATE, -1, nullptr, 0, {GPUSHMEM_FAULT_GRID, 0, 0, 0});
     return GPUSHMEM_ERR_STATE;
+}
+
+GPSH_DEV int gpsh_dev_grid_sync(const struct gpushmem_dev &dev)
+{
+    if (int status = gpsh_dev_grid_check(dev))
+        return status;
+    if (gpsh_dev_grid_blocks() == 1)
+        __syncthreads();
+    else
+        gpsh_dev_grid_meet();
+    return 0;
 }
 
 GPSH_API_0(int, gpushmem_dev_grid_sync, return gpsh_dev_grid_sync(dev))

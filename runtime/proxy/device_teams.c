@@ -156,7 +156,7 @@ static struct gpushmem_dev_team entry_for(int slot)
 
 static bool is_number(int word)
 {
-    return word != GPUSHMEM_TEAM_GRID_FAILED && word != GPUSHMEM_TEAM_GRID_REFUSED;
+    return word < GPUSHMEM_TEAM_GRID_FAILED || word > GPUSHMEM_TEAM_GRID_LEAVE;
 }
 
 static int write_nodes(int slot)

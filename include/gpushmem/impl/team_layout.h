@@ -67,6 +67,8 @@ enum { GPUSHMEM_TEAM_EPOCHS = 128 };
 enum gpushmem_team_grid_word {
     GPUSHMEM_TEAM_GRID_FAILED = 8,  // why one gave up, as the team's poison says it
     GPUSHMEM_TEAM_GRID_REFUSED = 9, // 0, or why no block is to begin
+    GPUSHMEM_TEAM_GRID_ENTER = 10,  // where they meet at the beginning
+    GPUSHMEM_TEAM_GRID_LEAVE = 11,  // and at the end
 };
 
 // ---- Collectives
