@@ -6,9 +6,9 @@
 #include "page.h"
 #include "say.h"
 #include "stream/coll_choice.h"
+#include "table.h"
 
 enum { SMALLEST = 8, DOUBLINGS = 27 }; // to 1 GiB
-enum { TABLE = 74 };                   // columns of the table
 
 static struct gpsh_coll_choice choice_of(int kind, uint64_t bytes, int pes)
 {
@@ -21,26 +21,8 @@ static struct gpsh_coll_choice choice_of(int kind, uint64_t bytes, int pes)
     return gpsh_coll_choose(&op, &team, &none, true, &gpsh_coll_limits);
 }
 
-static void print_range(int kind, int pes, uint64_t first, uint64_t last,
-                        const struct gpsh_coll_choice *choice)
-{
-    int columns = gpsh_page_columns();
-    if (columns && columns < TABLE) {
-        char text[256];
-        snprintf(text, sizeof text, "%s, %d PEs: %llu to %llu bytes, %s, %u x %u",
-                 gpsh_coll_kind_name(kind), pes, (unsigned long long)first,
-                 (unsigned long long)last, gpsh_coll_way_name(choice->way), choice->blocks,
-                 choice->threads);
-        gpsh_page_wrap(text, 0, 4);
-        return;
-    }
-    printf("%-14s %4d %12llu %12llu  %-8s %6u x %u\n", gpsh_coll_kind_name(kind), pes,
-           (unsigned long long)first, (unsigned long long)last, gpsh_coll_way_name(choice->way),
-           choice->blocks, choice->threads);
-}
-
 // One line for each range of sizes with the same way; the blocks are those of its last size.
-static void print_kind(int kind, int pes)
+static void add_kind(struct gpsh_table *table, int kind, int pes)
 {
     uint64_t first = SMALLEST;
     for (int i = 0; i <= DOUBLINGS; i++) {
@@ -49,7 +31,10 @@ static void print_kind(int kind, int pes)
                                 next = choice_of(kind, 2 * bytes, pes);
         if (i < DOUBLINGS && next.way == now.way)
             continue;
-        print_range(kind, pes, first, bytes, &now);
+        gpsh_table_add(table, "%s of %d PEs", gpsh_coll_kind_name(kind), pes);
+        gpsh_table_add(table, "%llu to %llu", (unsigned long long)first, (unsigned long long)bytes);
+        gpsh_table_add_words(table, gpsh_coll_way_name(now.way));
+        gpsh_table_add(table, "%u x %u", now.blocks, now.threads);
         first = 2 * bytes;
     }
 }
@@ -71,16 +56,6 @@ static void print_nodes(unsigned nodes)
     putchar('\n');
 }
 
-static void print_heading(void)
-{
-    int columns = gpsh_page_columns();
-    if (columns && columns < TABLE)
-        gpsh_page_paragraph("Operation, PEs: sizes, way, blocks x threads");
-    else
-        printf("%-14s %4s %12s %12s  %-8s %s\n", "operation", "PEs", "from bytes", "to bytes",
-               "way", "blocks x threads");
-}
-
 int gpsh_cli_print_collectives(void)
 {
     struct gpsh_settings settings;
@@ -93,17 +68,18 @@ int gpsh_cli_print_collectives(void)
     if (status)
         return gpsh_cli_fail("info");
     gpsh_page_paragraph(
-        "Collectives of streams where all members are mapped; bytes of a block, dest "
-        "and source apart.");
+        "Collectives of streams where all members are mapped, dest and source apart.");
     gpsh_page_paragraph("Kernels send blocks of up to 1 KiB in packets (of more than four members "
                         "3 KiB divided by the others), two members up to 64 KiB in dense ones, "
                         "more up to some KiB through staging memory, and the "
                         "rest directly.");
     putchar('\n');
     print_nodes(gpsh_coll_limits.nodes);
-    print_heading();
+    struct gpsh_table table = {.columns = 4};
+    gpsh_table_add_words(&table, "operation|bytes of a block|way|blocks x threads");
     for (int kind = GPUSHMEM_COLL_BROADCAST; kind < GPUSHMEM_COLL_KINDS; kind++)
         for (int pes = 2; pes <= 8; pes *= 2)
-            print_kind(kind, pes);
+            add_kind(&table, kind, pes);
+    gpsh_table_print(&table);
     return 0;
 }

@@ -68,7 +68,7 @@ if [ -x "$(dirname "$gpushmem")/gpushmem-perf" ]; then
     expect 0 '"GPUSHMEM_HEAP_SIZE": "48M"' cat "$work/perf.json"
     expect 0 '"GPUSHMEM_RINGS": "7"' cat "$work/perf.json"
 fi
-expect 0 '^fcollect +2 .* copies' env GPUSHMEM_COLLECTIVES=copies=64 "$gpushmem" info --collectives
+expect 0 '^fcollect of 2 PEs .* copies' env GPUSHMEM_COLLECTIVES=copies=64 "$gpushmem" info --collectives
 expect 1 'settings.conf:5: GPUSHMEM_TEEMS:' "$gpushmem" doctor settings
 sed -i /TEEMS/d "$file"
 expect 0 'every GPUSHMEM_\* variable and 3 settings in files can be read' "$gpushmem" doctor --all settings

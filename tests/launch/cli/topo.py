@@ -268,7 +268,7 @@ class Page(Case):
             self.assertEqual([line for line in lines if len(line) > 40 or line != line.rstrip()], [], "info " + option)
         self.assertRegex(self.terminal(80, "info", "--compat"), r"(?m)^NVSHMEM_SYMMETRIC_SIZE +size; GPUSHMEM_HEAP_SIZE; ")
         self.assertRegex(self.terminal(40, "info", "--compat"), r"(?m)^NVSHMEM_SYMMETRIC_SIZE\n    size; GPUSHMEM_HEAP_SIZE; ")
-        self.assertRegex(self.terminal(40, "info", "--collectives"), r"(?m)^broadcast, 2 PEs: 8 to \d+ bytes,\n    ")
+        self.assertRegex(self.terminal(40, "info", "--collectives"), r"(?m)^broadcast of 2 PEs\n    8 to \d+; packets; 64 x 256$")
 
     def test_settings_in_a_hundred_columns(self):
         for command in ("info",), ("info", "--long"):
