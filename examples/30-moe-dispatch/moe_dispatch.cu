@@ -10,23 +10,31 @@
 #include "layer.cuh"
 
 #if defined(__CUDACC__)
-enum { BLOCKS = 128, THREADS = 256, TOKENS = 512, WIDTH = 2048, STEPS = 100 };
+// four blocks on each multiprocessor: with one, a step of 4,096 tokens takes twice as long
+enum { BLOCKS = 512, THREADS = 256, TOKENS = 512, WIDTH = 2048, STEPS = 100 };
 #else
 enum { BLOCKS = 4, THREADS = 2, TOKENS = 64, WIDTH = 512, STEPS = 20 }; // operating system threads
 #endif
 // steps that the host queues before it waits: far more, and the driver would make it wait
 enum { AHEAD = 100 };
 
+// Not more than there are tokens: each slice of what goes to a PE has a signal of its own.
+static unsigned blocks_of(const struct moe *m)
+{
+    return m->tokens < BLOCKS ? m->tokens : (unsigned)BLOCKS;
+}
+
 // Kernels of a stream run one after the other. No block waits for another of its own launch, so
 // grids may be of any size.
 static int run_steps(const struct moe *m, uint64_t first, uint64_t last)
 {
     int status = 0, slices = gpushmem_n_pes() * (int)m->slices;
+    unsigned blocks = blocks_of(m);
     for (uint64_t step = first; step <= last && !status; step++) {
-        status = GPUSHMEM_LAUNCH(route, BLOCKS, THREADS, NULL, *m, step);
+        status = GPUSHMEM_LAUNCH(route, blocks, THREADS, NULL, *m, step);
         status = status ? status : GPUSHMEM_LAUNCH(dispatch, slices, THREADS, NULL, *m, step);
         status = status ? status : GPUSHMEM_LAUNCH(experts, slices, THREADS, NULL, *m, step);
-        status = status ? status : GPUSHMEM_LAUNCH(combine, BLOCKS, THREADS, NULL, *m, step);
+        status = status ? status : GPUSHMEM_LAUNCH(combine, blocks, THREADS, NULL, *m, step);
         if (!status && (step % AHEAD == 0 || step == last))
             status = gpushmem_launch_wait(NULL);
     }
@@ -71,8 +79,8 @@ static void report(const struct moe *m, uint64_t steps, double seconds, uint64_t
 static int run(struct moe *m, uint64_t steps)
 {
     uint64_t wrong = 0;
-    int blocks = BLOCKS / gpushmem_n_pes();
-    m->slices = blocks ? (uint32_t)blocks : 1;
+    unsigned each = blocks_of(m) / (unsigned)gpushmem_n_pes();
+    m->slices = each ? each : 1;
     int status = moe_create(m);
     status = status ? status : run_steps(m, 1, 1); // loads the kernels, connects the PEs
     double begin = now_s();
