@@ -8,45 +8,10 @@
 #include <string.h>
 
 #include "api/failed_calls.h"
+#include "core/call_names.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
-
-// NVSHMEM calls its own additions nvshmemx_X.
-static bool is_extension(const char *name, size_t length)
-{
-    static const char *const ours[] = {"buffer_",           "signal_op", "init_attr",
-                                       "get_uniqueid",      "cumodule_", "culibrary_",
-                                       "collective_launch", "qp_"};
-    const char stream[] = "_on_stream";
-    const size_t suffix = sizeof stream - 1;
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        if (strncmp(name, ours[i], strlen(ours[i])) == 0)
-            return true;
-    return length > suffix && strncmp(name + length - suffix, stream, suffix) == 0;
-}
-
-// The program knows gpushmem_X as shmem_X or nvshmem_X, and knows no gpushmem_X_status.
-static void rename_calls(const char *prefix, const char *sentence, char *out, size_t bytes)
-{
-    const char ours[] = "gpushmem_", status[] = "_status";
-    const size_t suffix = sizeof status - 1;
-    const char *rest = sentence, *found;
-    size_t used = 0;
-    out[0] = '\0';
-    while (used < bytes && (found = strstr(rest, ours))) {
-        const char *name = found + sizeof ours - 1;
-        size_t end = strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = end;
-        if (length > suffix && strncmp(name + length - suffix, status, suffix) == 0)
-            length -= suffix;
-        const char *x = *prefix == 'n' && is_extension(name, length) ? "x" : "";
-        used += (size_t)snprintf(out + used, bytes - used, "%.*s%s%s_%.*s", (int)(found - rest),
-                                 rest, prefix, x, (int)length, name);
-        rest = name + end;
-    }
-    if (used < bytes)
-        snprintf(out + used, bytes - used, "%s", rest);
-}
 
 // Constants have the same values in all three, and each its library's name. Settings keep ours.
 static void rename_constants(const char *prefix, char *sentence)
@@ -81,7 +46,7 @@ static void name_heap_size(const char *prefix, char *sentence)
 
 static void rename_last(const char *prefix, char *out)
 {
-    rename_calls(prefix, gpsh_last_error(), out, RENAMED_BYTES);
+    gpsh_calls_rename(prefix, gpsh_last_error(), out, RENAMED_BYTES);
     rename_constants(prefix, out);
     name_heap_size(prefix, out);
 }
@@ -115,11 +80,20 @@ void gpsh_compat_lost(const char *prefix)
     gpsh_clear_error();
 }
 
-static const char *_Atomic begun; // NULL: with the library's own init
+void gpsh_compat_init_failed(const char *prefix, bool said, bool told)
+{
+    gpsh_compat_begin(prefix);
+    if (said)
+        gpsh_error_mark_said();
+    gpsh_settings_keep_on_error();
+    if (!told && gpsh_call_lost_ends_job())
+        gpsh_compat_lost(prefix); // does not return
+    gpsh_compat_failed(prefix);
+}
 
 void gpsh_compat_begin(const char *prefix)
 {
-    atomic_store(&begun, prefix);
+    gpsh_call_names_are(prefix);
 }
 
 static atomic_bool caller_tells;
@@ -131,12 +105,12 @@ void gpsh_caller_tells_failures(void)
 
 bool gpsh_failures_are_told(void)
 {
-    return atomic_load(&begun) || atomic_load(&caller_tells);
+    return gpsh_call_names() || atomic_load(&caller_tells);
 }
 
 void gpsh_value_failed(bool shared)
 {
-    const char *prefix = shared ? atomic_load(&begun) : NULL;
+    const char *prefix = shared ? gpsh_call_names() : NULL;
     if (prefix)
         lose_last(prefix);
     else

@@ -26,6 +26,10 @@ bool gpsh_failures_are_told(void);
 void gpsh_compat_failed(const char *prefix);
 void gpsh_compat_lost(const char *prefix);
 
+// Init has failed: `said` and logged why, `told` to the program, which otherwise goes on unless
+// GPUSHMEM_ON_ERROR=abort is set. Clears the failure.
+void gpsh_compat_init_failed(const char *prefix, bool said, bool told);
+
 // A call that returns a value has failed, and its result says nothing: GPUSHMEM_ON_ERROR holds.
 // `shared`: the headers of compat call this one, too, and the program knows it by their name if it
 // began with them.

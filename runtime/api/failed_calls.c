@@ -127,10 +127,15 @@ static void warn_or_count(const char *subsystem, const char *introduction, const
     atomic_fetch_add_explicit(kind ? &kind->more : &more_of_others, 1, memory_order_relaxed);
 }
 
+// The child of a fork leaves its parent's job alone.
+bool gpsh_call_lost_ends_job(void)
+{
+    return gpsh_settings()->on_error == GPSH_ON_ERROR_ABORT && !gpsh_job()->forked_from;
+}
+
 void gpsh_call_lost(const char *subsystem, const char *introduction, const char *sentence)
 {
-    // The child of a fork leaves its parent's job alone.
-    bool ends = gpsh_settings()->on_error == GPSH_ON_ERROR_ABORT && !gpsh_job()->forked_from;
+    bool ends = gpsh_call_lost_ends_job();
     bool silent = gpsh_settings()->on_error == GPSH_ON_ERROR_IGNORE;
     bool said = gpsh_error_is_said();
     gpsh_error_mark_said();

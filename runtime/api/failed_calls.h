@@ -17,6 +17,9 @@ bool gpsh_failure_is_new(const char *prefix, const char *sentence);
 void gpsh_call_lost(const char *subsystem, const char *introduction, const char *sentence)
     __attribute__((cold));
 
+// Whether such a call ends the job.
+bool gpsh_call_lost_ends_job(void);
+
 // The calls that were lost and not logged, in one line. At finalize; starts anew.
 void gpsh_lost_calls_tell(void);
 

@@ -111,12 +111,15 @@ int gpushmem_nvshmem_attach(void)
 // ---- Init ----
 
 // What init finds by itself, and not in the arguments, it has logged already.
-static int init_failed(int status)
+static bool init_has_said(void)
 {
     const char *sentence = gpsh_last_error();
-    if (strncmp(sentence, "nvshmem", 7) == 0 || strncmp(sentence, "gpushmem_", 9) == 0)
-        return gpushmem_nvshmem_failed(status);
-    gpsh_clear_error();
+    return strncmp(sentence, "nvshmem", 7) != 0 && strncmp(sentence, "gpushmem_", 9) != 0;
+}
+
+static int init_failed(int status, bool said, bool told)
+{
+    gpsh_compat_init_failed("nvshmem", said, told);
     return status_of(status);
 }
 
@@ -202,17 +205,18 @@ static void attach(void)
         gpsh_compat_failed("nvshmem");
 }
 
-static int init(unsigned flags, const nvshmemx_init_attr_t *attr)
+// `told`: the program learns what this returns.
+static int init(unsigned flags, const nvshmemx_init_attr_t *attr, bool told)
 {
     bool first = !gpsh_job()->n_pes && !gpsh_init_is_partial();
     int status = first ? gpsh_nvshmem_take_environment() : 0;
     if (status)
-        return gpushmem_nvshmem_failed(status);
+        return init_failed(status, false, told);
     if (first)
         take_device(flags, attr);
     status = join_as(flags, attr);
     if (status)
-        return init_failed(status);
+        return init_failed(status, init_has_said(), told);
     if (first && gpsh_job()->boot->my_pe == 0)
         gpsh_nvshmem_print_asked();
     if (gpsh_job()->n_pes)
@@ -228,7 +232,7 @@ int gpushmem_nvshmem_init(int requested, int *provided)
                       "nvshmem_init_thread: thread level %d is outside NVSHMEM_THREAD_SINGLE (0) "
                       ".. NVSHMEM_THREAD_MULTIPLE (3)",
                       requested));
-    int status = init(0, NULL);
+    int status = init(0, NULL, provided != NULL);
     if (!status && provided)
         *provided = NVSHMEM_THREAD_MULTIPLE;
     return status;
@@ -236,7 +240,7 @@ int gpushmem_nvshmem_init(int requested, int *provided)
 
 int gpushmem_nvshmem_init_attr(unsigned int flags, const nvshmemx_init_attr_t *attr)
 {
-    return init(flags, attr);
+    return init(flags, attr, true);
 }
 
 int gpushmem_nvshmem_complete(int status)

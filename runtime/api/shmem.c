@@ -93,16 +93,14 @@ int gpushmem_shmem_init(int requested, int *provided)
 {
     bool first = !gpsh_job()->n_pes;
     int status = first ? gpsh_shmem_take_environment() : 0;
-    if (status < 0)
-        gpushmem_shmem_failed();
+    bool said = status == 0;
     gpsh_memory_leave_blocks();
     gpsh_compat_begin("shmem");
     if (status == 0)
         status = gpushmem_init_thread((enum gpushmem_thread_level)requested, provided);
-    if (status == GPUSHMEM_ERR_INVALID || status == GPUSHMEM_ERR_STATE)
-        gpushmem_shmem_failed();
-    else if (status < 0)
-        gpsh_clear_error(); // init has logged it
+    said &= status != GPUSHMEM_ERR_INVALID && status != GPUSHMEM_ERR_STATE; // init logs the others
+    if (status < 0)
+        gpsh_compat_init_failed("shmem", said, provided != NULL);
     else if (first) {
         warn_of_statics();
         print_asked();

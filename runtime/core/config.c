@@ -133,7 +133,28 @@ int gpsh_settings_read_quietly(const char *prefix, struct gpsh_settings *out)
 
 int gpsh_settings_open(void)
 {
-    return gpsh_settings_read_process(GPSH_SETTING_PREFIX, &gpsh_settings_state);
+    int status = gpsh_settings_read_process(GPSH_SETTING_PREFIX, &gpsh_settings_state);
+    if (status)
+        gpsh_settings_keep_on_error();
+    return status;
+}
+
+void gpsh_settings_keep_on_error(void)
+{
+    struct gpsh_settings_given given;
+    struct gpsh_settings alone;
+    struct gpsh_error failure;
+    gpsh_error_keep(&failure);
+    pthread_mutex_lock(&lock);
+    if (gather_here(false, &given)) // a file that cannot be read does not hide the environment
+        environment_take(environ ? environ : nothing, false, &given);
+    if (!gpsh_settings_parse(&given, GPSH_SETTING_PREFIX "ON_ERROR", &alone)) {
+        gpsh_settings_state.on_error = alone.on_error;
+        gpsh_settings_clear(&alone);
+    }
+    gpsh_settings_given_clear(&given);
+    pthread_mutex_unlock(&lock);
+    gpsh_error_put_back(&failure);
 }
 
 void gpsh_settings_close(void)

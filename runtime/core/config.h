@@ -24,6 +24,8 @@ int gpsh_settings_read_quietly(const char *prefix, struct gpsh_settings *out);
 // The process's own (gpsh_settings), with the prefix "GPUSHMEM_".
 int gpsh_settings_open(void);
 void gpsh_settings_close(void); // forgets aliases and files, too
+// Where init fails, maybe for another setting: GPUSHMEM_ON_ERROR holds all the same.
+void gpsh_settings_keep_on_error(void);
 // What the job has agreed on instead of a default that does not fit.
 void gpsh_settings_fit_heap(uint64_t heap_size);
 

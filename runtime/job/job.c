@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/call_names.h"
 #include "core/cpu.h"
 #include "core/log.h"
 
@@ -93,6 +94,7 @@ void gpsh_job_fork(int parent)
 }
 
 // No program means to do this, and its results are nobody's: it is told once even if nobody looks.
+// Headers of compat tell it by the names of theirs.
 static int fail_early(const char *function)
 {
     static atomic_bool told;
@@ -103,7 +105,7 @@ static int fail_early(const char *function)
                                : "gpushmem_%s was called without a job: before gpushmem_init, or "
                                  "a second time",
                            function);
-    if (!gpsh_job()->partial && !atomic_exchange(&told, true))
+    if (!gpsh_job()->partial && !gpsh_call_names() && !atomic_exchange(&told, true))
         GPSH_LOG(WARN, "init", "%s", gpsh_last_error());
     return status;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "core/call_names.h"
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/cpu.h"
@@ -156,7 +157,7 @@ void gpsh_waiter_miss(void)
         sched_yield();
 }
 
-enum { ABOUT_BYTES = 160 };
+enum { ABOUT_BYTES = 160, NAME_BYTES = 68 };
 
 static const char *about(const struct gpsh_waiter *waiter, char *text)
 {
@@ -174,7 +175,9 @@ static void show_others(struct gpsh_waiter *waiter, uint64_t now_ns)
                                       .team = waiter->team,
                                       .pe = waiter->awaited_pe};
     waiter->began_ns = record.since_ns;
-    snprintf(record.what, sizeof record.what, "%s", waiter->what);
+    char name[sizeof record.what];
+    snprintf(record.what, sizeof record.what, "%s",
+             gpsh_call_name(waiter->what, name, sizeof name));
     about(waiter, record.text);
     gpsh_board_show_wait(&waiter->slot, &record);
 }
@@ -183,9 +186,10 @@ static void answer_status_requests(struct gpsh_waiter *waiter)
 {
     unsigned now = gpsh_status_requests() + 1;
     if (GPSH_UNLIKELY(now != waiter->asked && waiter->asked)) {
-        char text[ABOUT_BYTES];
+        char text[ABOUT_BYTES], name[NAME_BYTES];
         show_others(waiter, gpsh_clock_ns());
-        GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s", waiter->what, about(waiter, text));
+        GPSH_LOG(WARN, "wait", "SIGUSR1: in %s, waiting%s",
+                 gpsh_call_name(waiter->what, name, sizeof name), about(waiter, text));
     }
     waiter->asked = now;
 }
@@ -194,9 +198,10 @@ static void answer_status_requests(struct gpsh_waiter *waiter)
 // moment later, so that the others have shown their waits.
 static void report_hang(struct gpsh_waiter *waiter, uint64_t now_ns)
 {
-    char text[ABOUT_BYTES];
+    char text[ABOUT_BYTES], name[NAME_BYTES];
     waiter->reported = true;
-    GPSH_LOG(WARN, "wait", "in %s for %lld s (GPUSHMEM_HANG_REPORT), waiting%s", waiter->what,
+    GPSH_LOG(WARN, "wait", "in %s for %lld s (GPUSHMEM_HANG_REPORT), waiting%s",
+             gpsh_call_name(waiter->what, name, sizeof name),
              (long long)gpsh_settings()->hang_report, about(waiter, text));
     if (!gpsh_launcher_call())
         waiter->report_ns = now_ns + 2 * SHOW_NS;

@@ -28,7 +28,7 @@ extern "C" {
 
 // gpushmem_init_thread as OpenSHMEM programs expect it: the heap is host memory, and
 // SHMEM_SYMMETRIC_SIZE, SHMEM_DEBUG, SHMEM_INFO and SHMEM_VERSION are obeyed. Settings of gpushmem
-// that are in the environment take precedence.
+// that are in the environment take precedence. provided: NULL in functions that return nothing.
 GPUSHMEM_API int gpushmem_shmem_init(int requested, int *provided);
 // The same for start_pes: the PE leaves the job when the program exits.
 GPUSHMEM_API void gpushmem_shmem_start(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that fail and cannot return it, by the names of OpenSHMEM or, with -DBY_NVSHMEM, of
 // NVSHMEM, and by gpushmem's own. void_calls.sh looks at what is logged and at how the job ends.
-// usage: void_calls all|threads|returned|full|child|twice|own|none
+// usage: void_calls all|threads|returned|full|child|twice|own|start|refused|waits|none
 #define _GNU_SOURCE // setenv
 #include <pthread.h>
 #include <stdio.h>
@@ -105,16 +105,47 @@ static void fail_in_child(void)
     must(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the child goes on");
 }
 
+// Of an init that fails: start cannot be told, refused is.
+static int begin(const char *way)
+{
+    int provided;
+    if (strcmp(way, "start") == 0) {
+        API(init)();
+        API(barrier_all)();
+    } else
+        must(API(init_thread)(MULTIPLE, &provided) != 0, "init_thread fails");
+    must(API(my_pe)() < 0, "a PE without a job");
+    puts("went on");
+    return 0;
+}
+
+// PE 1 lets PE 0 wait for longer than GPUSHMEM_HANG_REPORT.
+static void wait_long(void)
+{
+    if (API(my_pe)() == 1) {
+        sleep(2);
+        API(int_p)(word, 1, 0);
+        API(quiet)();
+    } else
+        API(int_wait_until)(word, GPUSHMEM_CMP_EQ, 1);
+    API(barrier_all)();
+    *word = 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "all";
     int provided;
+    if (strcmp(way, "start") == 0 || strcmp(way, "refused") == 0)
+        return begin(way);
     for (int round = strcmp(way, "twice") == 0 ? 2 : 1; round > 0; round--) {
         must(API(init_thread)(MULTIPLE, &provided) == 0, "init");
         word = API(calloc)(1, sizeof *word);
         must(word != NULL, "calloc");
         if (strcmp(way, "full") == 0)
             must(API(malloc)((size_t)1 << 40) == NULL, "malloc");
+        if (strcmp(way, "waits") == 0)
+            wait_long();
         if (API(my_pe)() == 0) {
             if (strcmp(way, "returned") == 0)
                 return_bad_teams();

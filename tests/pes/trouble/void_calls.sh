@@ -82,6 +82,22 @@ for way in returned none; do
     [ $code = 0 ] && lines 2 '^went on' && lines 0 'the job ends'
     verdict "failures that the program is told: $way" "the job goes on"
 done
+for bad in GPUSHMEM_HEAP_SIZE=lots "${prefix^^}_SYMMETRIC_SIZE=lots" GPUSHMEM_LOG_FILE=/nowhere/log GPUSHMEM_SETTINGS_FILE=/nowhere; do
+    fails start abort "$bad"
+    [ $code = 1 ] && has 'the job ends (GPUSHMEM_ON_ERROR=abort)' && lines 0 '^went on'
+    verdict "init that returns nothing, $bad" "the job ends"
+    fails refused abort "$bad"
+    [ $code = 0 ] && lines 2 '^went on' && has ' ERROR '
+    verdict "init that returns a status, $bad" "the program goes on"
+    fails start warn "$bad"
+    [ $code = 0 ] && lines 2 '^went on' && lines 0 'WARN .*gpushmem_barrier_all' &&
+        lines 1 "WARN $prefix: ${prefix}_barrier_all was called before ${prefix}_init or after"
+    verdict "the first call after init failed, $bad" "one warning"
+done
+fails waits warn GPUSHMEM_HANG_REPORT=1
+[ $code = 0 ] && lines 1 "WARN wait: in ${prefix}_int_wait_until for 1 s" &&
+    grep -Eq "gpushmem run: PE 0 is in ${prefix}_int_wait_until, waiting for the word" <<<"$output"
+verdict "a wait that lasts" "the call's name in the program"
 fails full ignore
 [ $code = 0 ] &&
     grep -q "ERROR $prefix: ${prefix}_malloc: no block .*raise ${prefix^^}_SYMMETRIC_SIZE, GPUSHMEM_HEAP_SIZE or" <<<"$output"

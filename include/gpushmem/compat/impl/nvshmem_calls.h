@@ -27,7 +27,8 @@ extern "C" {
 
 // Join and leave. NVSHMEM_* variables are obeyed; settings of gpushmem that are in the environment
 // take precedence. The PE's numbers are known after init. Where the library would have to choose a
-// GPU, because the program has not, it comes to the rest with the first collective call.
+// GPU, because the program has not, it comes to the rest with the first collective call. provided:
+// NULL in functions that return nothing.
 GPUSHMEM_API int gpushmem_nvshmem_init(int requested, int *provided);
 GPUSHMEM_API int gpushmem_nvshmem_init_attr(unsigned int flags, const nvshmemx_init_attr_t *attr);
 GPUSHMEM_API int gpushmem_nvshmem_finalize(void);
