@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lifecycle: from settings and launcher to connected transports, and back.
+#define _DEFAULT_SOURCE // on_exit
 #include "api/init.h"
 
 #include <pthread.h>
@@ -507,6 +508,32 @@ static void say_left(int met)
     GPSH_LOG(WARN, "finalize", "this PE leaves the job without having met the others: %s",
              gpsh_last_error());
     gpsh_error_mark_said();
+}
+
+// Those who wait for this PE do so until GPUSHMEM_WAIT_TIMEOUT_MS, and read of its end in reports.
+static void leave_at_exit(int status, void *unused)
+{
+    (void)unused;
+    if (status || pthread_mutex_trylock(&lifecycle))
+        return;
+    if (init_depth) {
+        gpsh_failures_end();
+        gpsh_depart_tell_node();
+        gpsh_bootstrap_say_goodbye(gpsh_job()->boot);
+    }
+    pthread_mutex_unlock(&lifecycle);
+}
+
+static void register_exit(void)
+{
+    if (on_exit(leave_at_exit, NULL))
+        GPSH_LOG(WARN, "init", "no memory to leave the job at exit: call finalize");
+}
+
+void gpsh_init_may_exit(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_exit);
 }
 
 int gpushmem_finalize(void)

@@ -28,6 +28,9 @@ bool gpsh_init_is_partial(void);
 // The second step; nothing if there is none to make. Collective. After a failure the PE has left.
 int gpsh_init_complete(void);
 
+// From now on this process may end with status 0 and without finalize, and that is no failure.
+void gpsh_init_may_exit(void);
+
 // How to join by `attr`, whose size was looked at.
 int gpsh_init_by_attr(const struct gpushmem_init_attr *attr, bool in_two_steps);
 

@@ -221,6 +221,8 @@ static int init(unsigned flags, const nvshmemx_init_attr_t *attr, bool told)
         gpsh_nvshmem_print_asked();
     if (gpsh_job()->n_pes)
         attach();
+    // extensions of frameworks call init once more, or alone, and finalize never
+    gpsh_init_may_exit();
     return 0;
 }
 

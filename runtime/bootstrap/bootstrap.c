@@ -66,6 +66,12 @@ void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)
         gpsh_tcp_tree_expect_departures(tree_of(b), has_told);
 }
 
+void gpsh_bootstrap_say_goodbye(struct gpsh_bootstrap *b)
+{
+    if (tree_of(b))
+        gpsh_tcp_tree_say_goodbye(tree_of(b));
+}
+
 bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b)
 {
     return b->ops->leave && b->ops->leave(b);

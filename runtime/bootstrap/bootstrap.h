@@ -76,6 +76,9 @@ void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *rea
 // any thread may call, says whether a PE has told this one that it leaves, before it does; NULL:
 // that is not known, or not any more.
 void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe));
+// Tells the PEs of other nodes, where there is a way to, that this one leaves in order. For a
+// process that ends without gpsh_bootstrap_finalize, which does so too.
+void gpsh_bootstrap_say_goodbye(struct gpsh_bootstrap *b);
 // This PE leaves in order: what is seen of its end is no failure. False: it has to tell the others
 // itself. Whether a PE has said so. The latter from any thread, until finalize.
 bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b);

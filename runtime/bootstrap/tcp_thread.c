@@ -267,15 +267,20 @@ static void tree_flush(struct gpsh_tcp_tree *t)
     }
 }
 
-void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree)
+void gpsh_tcp_tree_say_goodbye(struct gpsh_tcp_tree *tree)
 {
-    if (!tree)
-        return;
     pthread_mutex_lock(&tree->lock);
     tree->leaving = true;
     gpsh_tree_flood(tree, gpsh_parcel_create(GPSH_FRAME_BYE, tree->my_pe, 0, 0), NULL);
     pthread_mutex_unlock(&tree->lock);
     tree_flush(tree);
+}
+
+void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree)
+{
+    if (!tree)
+        return;
+    gpsh_tcp_tree_say_goodbye(tree);
     pthread_mutex_lock(&tree->lock);
     tree->stop = true;
     pthread_mutex_unlock(&tree->lock);

@@ -103,6 +103,8 @@ struct gpsh_tcp_tree {
 struct gpsh_tcp_tree *gpsh_tcp_tree_create(const struct gpsh_uniqueid *id, int my_pe, int n_pes,
                                            struct gpsh_tcp_address *address,
                                            struct gpsh_deaths *deaths);
+// Says goodbye, and waits until that is on its way: from now on this PE may end at any time.
+void gpsh_tcp_tree_say_goodbye(struct gpsh_tcp_tree *tree);
 // Leaves in order: says goodbye, ends the thread, frees everything. NULL is legal.
 void gpsh_tcp_tree_destroy(struct gpsh_tcp_tree *tree);
 int gpsh_tcp_tree_start(struct gpsh_tcp_tree *tree); // the thread

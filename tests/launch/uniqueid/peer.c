@@ -6,7 +6,8 @@
 //   peer FILE RANK N stay            joins, says so, and waits for a word that never comes; reads
 //                                    what there is to do from standard input, a line each:
 //                                    exit CODE (global_exit), leave (without finalize), fork (a
-//                                    child that sleeps)
+//                                    child that sleeps), nvshmem (its init, once more), end CODE
+//                                    (exit)
 //   peer FILE RANK N flee            as stay, but leaves at the first loss
 //   peer FILE RANK N print           the same, and prints and reads where standard streams would be
 //   peer FILE RANK N starve          joins when it can open no more files
@@ -16,6 +17,7 @@
 // failed, with its sentence on standard output.
 #define _GNU_SOURCE // usleep
 #include <dirent.h>
+#include <gpushmem/compat/nvshmem.h>
 #include <gpushmem/gpushmem.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -175,6 +177,13 @@ static void *obey(void *unused)
             gpushmem_global_exit(code);
         if (strncmp(line, "leave", 5) == 0)
             _exit(0);
+        if (strncmp(line, "nvshmem", 7) == 0) {
+            nvshmem_init();
+            printf("rank %d: joined again\n", rank);
+            fflush(stdout);
+        }
+        if (sscanf(line, "end %d", &code) == 1)
+            exit(code);
         if (strncmp(line, "fork", 4) == 0 && fork() == 0) {
             sleep(30); // holds copies of all descriptors
             _exit(0);
