@@ -8,7 +8,9 @@
 //     come as between CUDA's <<< >>>. GPUSHMEM_LAUNCH alone has no bytes;
 //     GPUSHMEM_LAUNCH_COLLECTIVE has them
 // gpushmem_launch_wait(stream)
-//     until the stream's kernels are done; reports their errors
+//     until the stream's kernels are done; reports their errors. What the host has posted on the
+//     default context is complete before it waits, since kernels may wait for what that brings
+//     about
 // gpushmem_stream_create(&stream), gpushmem_stream_destroy(stream)
 //     a stream of its own; what is in it still runs to its end. Destroying NULL does nothing. Both
 //     return 0 or a negative status. GPUSHMEM_ERR_CUDA: (destroy) there is no such stream;

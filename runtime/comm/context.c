@@ -143,6 +143,14 @@ static bool is_awaited(const struct gpsh_op *op, enum gpsh_wait wait)
            (op->kind == GPSH_OP_PUT_SIGNAL && op->bytes == 0);
 }
 
+// A word of the runtime's own, without which another PE stays in a collective call that this one is
+// about to leave: the program may then wait for that PE by other means. (One that ends the job is
+// seen off by finalize.)
+static bool is_word(const struct gpsh_op *op)
+{
+    return op->region == GPSH_CONTROL && !(op->flags & GPSH_OP_LAST);
+}
+
 static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
 {
     struct gpsh_context *owner = channel_owner(ctx);
@@ -167,7 +175,8 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
     bool until_complete = wait == GPSH_WAIT_COMPLETE || status == GPSH_POST_URGENT ||
                           (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
     if (status >= 0 && status != GPSH_POST_DONE && (until_complete || first)) {
-        uint64_t until_ns = until_complete ? NO_END : gpsh_clock_ns() + FIRST_NS;
+        bool no_end = until_complete || is_word(op);
+        uint64_t until_ns = no_end ? NO_END : gpsh_clock_ns() + FIRST_NS;
         status = drain(owner, channel, op->pe, channel->flows[op->pe].posted, until_ns,
                        "completion of an operation");
         if (status == 0)
@@ -404,6 +413,30 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe)
     gpsh_full_fence();
     gpsh_acquire_remote();
     return result;
+}
+
+// A flow's error stays for quiet to report.
+static int send_off_flow(struct gpsh_context *ctx, struct gpsh_context *owner, int index, int pe)
+{
+    (void)ctx;
+    struct gpsh_channel *channel = owner->channels[index];
+    return drain(owner, channel, pe, channel->flows[pe].posted, NO_END, "gpushmem_launch_wait");
+}
+
+void gpsh_context_send_off(struct gpsh_context *ctx)
+{
+    struct gpsh_context *owner = channel_owner(ctx);
+    struct gpsh_error before;
+    if (GPSH_LIKELY(!ctx->remote))
+        return;
+    gpsh_error_keep(&before);
+    lock(owner);
+    int status = 0;
+    for (int i = 0; i < gpsh_net()->n_transports && status == 0; ++i)
+        if (owner->channels[i] != NULL && owner->channels[i]->pending != 0)
+            status = settle_listed(owner, owner, i, send_off_flow);
+    unlock(owner);
+    gpsh_error_put_back(&before);
 }
 
 bool gpsh_context_drive(struct gpsh_context *owner)

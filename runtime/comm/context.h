@@ -67,6 +67,9 @@ enum { GPSH_CAPTURE_BYTES = 16384 };
 // pe or GPSH_ALL_PES; GPUSHMEM_ERR_TIMEOUT: nothing is ordered
 int gpsh_context_fence(struct gpsh_context *ctx, int pe);
 int gpsh_context_quiet(struct gpsh_context *ctx, int pe); // pe or GPSH_ALL_PES
+// Waits until what was posted before is complete, and tells of no failure: before the thread waits
+// where nothing drives contexts.
+void gpsh_context_send_off(struct gpsh_context *ctx);
 // Drives its channels once if anything is pending; true if something still is.
 bool gpsh_context_drive(struct gpsh_context *ctx);
 // Memory from malloc, or NULL, that operations under way may still use: it stays until

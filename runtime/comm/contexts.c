@@ -12,6 +12,7 @@
 #include "observe/trace.h"
 #include "progress/waiter.h"
 #include "proxy/device_side.h"
+#include "proxy/kernel_watch.h"
 
 // Contexts that programs created, and the channels for them: a transport has a fixed number of
 // channels, so those of destroyed contexts are kept open for the next ones.
@@ -321,6 +322,13 @@ int gpsh_contexts_device(struct gpsh_context *ctx, struct gpushmem_dev_ctx *out)
     return 0;
 }
 
+// What a kernel waits for, another PE may do only when it has what this one has posted.
+static void send_off(void)
+{
+    if (gpsh_job()->n_pes != 0)
+        gpsh_context_send_off(&gpsh_default_context);
+}
+
 int gpsh_contexts_init(void)
 {
     struct gpsh_context *ctx = &gpsh_default_context;
@@ -331,6 +339,7 @@ int gpsh_contexts_init(void)
     contexts.next_index = gpsh_channel_first_context(gpsh_settings());
     contexts.told = false;
     gpsh_waiter_drive(gpsh_contexts_progress);
+    gpsh_kernel_watch_before_wait(send_off);
     gpsh_device_side_borrow(
         &(struct gpsh_channel_lender){take_channels, leave_channels, tell_sharing});
     int status = allocate_reports(ctx);

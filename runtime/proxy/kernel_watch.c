@@ -49,8 +49,14 @@ static struct {
     uint64_t asked_ns;
 } watch;
 
+static void (*before_wait)(void);                // NULL: nobody has joined a job yet
 static atomic_int in_launch_wait;                // threads of the program
 static _Atomic uint64_t begun[GPSH_BOARD_WAITS]; // when, by their slots on the board; 0: none
+
+void gpsh_kernel_watch_before_wait(void (*send_off)(void))
+{
+    before_wait = send_off;
+}
 
 // The thread of the library rests while there are no launch waits, and is woken at most once a
 // second: a launch wait costs no system call, and a PE without any no wake-ups, or a few for its
@@ -58,6 +64,8 @@ static _Atomic uint64_t begun[GPSH_BOARD_WAITS]; // when, by their slots on the 
 void gpushmem_launch_waiting(int change)
 {
     static _Thread_local int slot;
+    if (change > 0 && before_wait)
+        before_wait();
     if (change > 0) {
         struct gpsh_wait_record record = {.since_ns = gpsh_clock_ns(),
                                           .awaited = GPSH_AWAITED_KERNEL,

@@ -12,5 +12,7 @@
 // The memory stays until the stop. 0, GPUSHMEM_ERR_NO_MEMORY or GPUSHMEM_ERR_SYSTEM.
 int gpsh_kernel_watch_start(struct gpsh_handle_host *host);
 void gpsh_kernel_watch_stop(void); // legal if it was never started
+// Each gpushmem_launch_wait begins with a call of this; it may come out of a job.
+void gpsh_kernel_watch_before_wait(void (*send_off)(void));
 
 #endif
