@@ -225,6 +225,12 @@ static void place_done(struct gpsh_completion *self, int status)
 // The flow goes on, but this one operation has failed.
 static int failed_alone(const struct gpsh_op *op, int status)
 {
+    if (status == GPUSHMEM_ERR_TIMEOUT)
+        return gpsh_fail(status,
+                         "a 4-byte atomic on PE %d was not executed: a PE that lives keeps the "
+                         "lock for it (a warning named it), and has lost its connection to PE %d, "
+                         "or does not drive the context by which it took it",
+                         op->pe, op->pe);
     return gpsh_fail(status,
                      "an atomic on PE %d was executed, but the connection was lost before the "
                      "answer came: the value that it found is not known",

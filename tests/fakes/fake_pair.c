@@ -43,6 +43,11 @@ static bool lives(void *arg, int pe)
     return ((struct fake_pair *)arg)->lives;
 }
 
+static bool is_stopped(void *arg, int pe)
+{
+    return ((struct fake_pair *)arg)->stopped_pe == pe + 1;
+}
+
 static bool is_lost(void *arg, int pe)
 {
     return ((struct fake_pair *)arg)->lost_pe == pe + 1;
@@ -120,6 +125,7 @@ int fake_pair_open(struct fake_pair *pair)
         .peer_failed = on_peer_failed,
         .peer_cut_off = on_peer_cut_off,
         .peer_lives = lives,
+        .peer_stopped = is_stopped,
         .arg = pair,
         .near_pci = pair->near_pci,
         .locks = PAIR_LOCKS,

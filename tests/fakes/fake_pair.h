@@ -26,6 +26,7 @@ struct fake_pair {
     const char *settings[PAIR_SETTINGS]; // "GPUSHMEM_X=Y", set before fake_pair_open
     uint32_t n_locks;                    // from PAIR_LOCKS on in the control regions
     int lost_pe;                         // 1 + a PE that the runtime knows to be lost, or 0
+    int stopped_pe;                      // the same of one that is stopped
     bool lazy;                           // PEs are not connected before the first operation
     int n_channels;                      // 0 means 1; only the first is opened
     enum gpsh_memory_kind heap_kind;

@@ -15,6 +15,14 @@
 #include "tests/fakes/fake_pair.h"
 
 static struct fake_pair pair;
+static _Atomic uint64_t ahead_ns; // of the clock
+
+uint64_t __real_gpsh_clock_ns(void);
+uint64_t __wrap_gpsh_clock_ns(void);
+uint64_t __wrap_gpsh_clock_ns(void)
+{
+    return __real_gpsh_clock_ns() + ahead_ns;
+}
 
 static void open_with(enum ibv_atomic_cap cap, const char *setting)
 {
@@ -159,26 +167,141 @@ Test(verbs_lock, add__owner_of_the_lock_lost_but_alive__waits_for_its_unlock)
     cr_assert_eq(half_at(0), 12);
 }
 
-// Nobody may take the lock of a PE that lives, so somebody has to be told.
-Test(verbs_lock, add__lock_kept__told_once_by_whom)
+// ---- A lock that a living PE keeps: nobody may take it ----
+
+static const uint64_t second_ns = 1000000000, moment_ns = 200000000; // longer than the second look
+
+struct noted {
+    struct gpsh_completion completion;
+    int calls, status;
+};
+
+static void note(struct gpsh_completion *self, int status)
+{
+    struct noted *noted = (struct noted *)self;
+    noted->calls++;
+    noted->status = status;
+}
+
+// So much later.
+static void look_after(uint64_t ns)
+{
+    run_posted();
+    ahead_ns += ns;
+    run_posted();
+}
+
+static void post_fetch(struct noted *noted, uint64_t offset, uint32_t *before)
+{
+    struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, offset, 5, 0, before);
+    *noted = (struct noted){.completion.done = note};
+    add.completion = &noted->completion;
+    cr_assert_eq(fake_post_op(&pair, &add), GPSH_POST_URGENT);
+    run_posted();
+}
+
+Test(verbs_lock, lock_is_kept__first_waits_and_the_next_ones_fail_soon)
+{
+    struct noted first, second, third;
+    uint32_t before = 77;
+    *lock_of(0) = 2; // PE 1's
+    post_fetch(&first, 0, &before);
+    look_after(30 * second_ns);
+    cr_assert_eq(first.calls, 0, "a NIC has not given up yet");
+    look_after(10 * second_ns);
+    cr_assert(first.calls == 1 && first.status == GPUSHMEM_ERR_TIMEOUT);
+    post_fetch(&second, 64, &before);
+    look_after(0);
+    cr_assert_eq(second.calls, 0, "one look proves nothing: the owner may have taken it again");
+    look_after(moment_ns);
+    cr_assert(second.calls == 1 && second.status == GPUSHMEM_ERR_TIMEOUT);
+    cr_assert(before == 77 && half_at(0) == 0 && half_at(64) == 0);
+    cr_assert(pair.failures == 0 && pair.channel->flows[1].error == 0);
+    post_fetch(&third, 4, &before); // another lock
+    fake_settle(&pair);
+    cr_assert(third.calls == 1 && third.status == 0 && half_at(4) == 5);
+}
+
+Test(verbs_lock, lock_was_kept_and_is_free_again__serves_as_before)
+{
+    struct noted noted;
+    uint32_t before;
+    *lock_of(0) = 2;
+    post_fetch(&noted, 0, &before);
+    look_after(40 * second_ns);
+    cr_assert_eq(noted.status, GPUSHMEM_ERR_TIMEOUT);
+    *lock_of(0) = 0;
+    post_fetch(&noted, 0, &before);
+    fake_settle(&pair);
+    cr_assert(noted.calls == 1 && noted.status == 0 && half_at(0) == 5);
+    *lock_of(0) = 2;
+    post_fetch(&noted, 0, &before);
+    look_after(moment_ns);
+    cr_assert_eq(noted.calls, 0, "it is not remembered any more");
+}
+
+Test(verbs_lock, lock_is_kept__waits_no_longer_than_its_caller)
+{
+    struct noted noted;
+    uint32_t before;
+    fake_pair_close(&pair);
+    open_with(IBV_ATOMIC_HCA, "GPUSHMEM_WAIT_TIMEOUT_MS=3000");
+    *lock_of(0) = 2;
+    post_fetch(&noted, 0, &before);
+    look_after(2 * second_ns);
+    cr_assert_eq(noted.calls, 0);
+    look_after(2 * second_ns);
+    cr_assert_eq(noted.status, GPUSHMEM_ERR_TIMEOUT);
+}
+
+// It would not be told otherwise.
+Test(verbs_lock, lock_is_kept__atomic_without_an_answer_takes_its_flow_along)
 {
     struct gpsh_op add = fake_amo(GPSH_AMO_ADD, 4, 0, 5, 0, NULL);
+    *lock_of(0) = 2;
+    fake_post_op(&pair, &add);
+    run_posted();
+    look_after(40 * second_ns);
+    cr_assert_eq(pair.channel->flows[1].error, GPUSHMEM_ERR_TRANSPORT);
+    cr_assert(strstr(gpsh_last_error(), "PE 1 keeps the lock"), "%s", gpsh_last_error());
+    cr_assert(pair.failures == 1 && !pair.cut_off);
+    fake_settle(&pair);
+    cr_assert_eq(pair.channel->pending, 0);
+}
+
+Test(verbs_lock, owner_of_the_lock_is_stopped__is_waited_for)
+{
+    struct noted noted;
+    uint32_t before;
+    pair.stopped_pe = 1 + 1;
+    *lock_of(0) = 2;
+    post_fetch(&noted, 0, &before);
+    look_after(40 * second_ns);
+    look_after(40 * second_ns);
+    cr_assert_eq(noted.calls, 0);
+    *lock_of(0) = 0;
+    fake_settle(&pair);
+    cr_assert(noted.calls == 1 && noted.status == 0);
+}
+
+Test(verbs_lock, lock_is_kept__told_once_by_whom)
+{
+    struct noted noted;
     char name[32], text[2048] = "";
+    uint32_t before;
     int fd = memfd_create("log", 0);
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     cr_assert_eq(gpsh_log_open(GPSH_LOG_WARN, name), 0);
-    fake_pair_close(&pair);
-    open_with(IBV_ATOMIC_HCA, "GPUSHMEM_VERBS_TIMEOUT=1"); // gives up after 57 us
     *lock_of(0) = 2;
-    fake_post_op(&pair, &add);
-    for (int i = 0; i < 20; i++) {
-        run_posted();
-        usleep(100);
+    for (int i = 0; i < 3; i++) {
+        post_fetch(&noted, 0, &before);
+        look_after(40 * second_ns);
+        cr_assert_eq(noted.calls, 1);
     }
     gpsh_log_close();
     cr_assert(pread(fd, text, sizeof text - 1, 0) > 0, "nothing was said");
-    const char *said = strstr(text, " waits: PE 1 keeps the lock");
-    cr_assert(said && !strstr(said + 1, " waits: "), "%s", text);
+    const char *said = strstr(text, "PE 1 keeps the lock");
+    cr_assert(said && !strstr(said + 1, "PE 1 keeps the lock"), "%s", text);
     close(fd);
 }
 

@@ -31,9 +31,10 @@ void gpsh_verbs_flow_advance(struct verbs_flow *flow)
         struct verbs_slot *slot = &flow->slots[flow->pub->completed & flow->slot_mask];
         int status = 0;
         if (slot->parts || slot->repeat != VERBS_REPEAT_NOT) {
-            if (slot->parts || slot->repeat != VERBS_REPEAT_LOST)
+            if (slot->parts || slot->repeat < VERBS_REPEAT_LOST)
                 return;
-            status = GPUSHMEM_ERR_TRANSPORT;
+            status =
+                slot->repeat == VERBS_REPEAT_DENIED ? GPUSHMEM_ERR_TIMEOUT : GPUSHMEM_ERR_TRANSPORT;
         }
         slot_complete(flow, slot, status);
     }

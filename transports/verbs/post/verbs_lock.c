@@ -11,12 +11,16 @@
 //   2. the write, then a compare-and-swap of the lock back to 0
 // The locks are words of the target's control region, chosen by the address. A PE that holds one
 // goes on as soon as the first trip is over: the poster has been told to drive the channel
-// (GPSH_POST_URGENT). Locks of a PE that was lost are taken from it.
+// (GPSH_POST_URGENT). Locks of a PE that was lost are taken from it. One that lives may keep a
+// lock, as its connection failed in between: nobody may take that, for what it has sent may still
+// arrive.
+#include <stdio.h>
+
 #include "core/clock.h"
 #include "transports/verbs/post/verbs_posting.h"
 
 // Perhaps only the way from here to the owner was lost: then it is about to let go.
-enum { BYTES = 4, PATIENCE_NS = 100000000 };
+enum { BYTES = 4, PATIENCE_NS = 100000000, LEAST_NS = 1000000000 };
 
 bool gpsh_verbs_lock_needed(const struct verbs_flow *flow, const struct verbs_slot *slot)
 {
@@ -106,22 +110,88 @@ static bool is_orphaned(const struct verbs_flow *flow, struct verbs_loop *loop)
     return now - loop->orphaned_ns >= PATIENCE_NS;
 }
 
-// An owner whose NIC works, and who drives its channel, lets go before its NIC would have given up.
-static void tell_if_kept(const struct verbs_flow *flow, struct verbs_loop *loop)
+// ---- A lock that its owner keeps ----
+
+// The word that remembers it, and its bit there; false: none does.
+static bool memory_of(const struct verbs_flow *flow, const struct verbs_loop *loop,
+                      _Atomic uint64_t **word, uint64_t *bit)
 {
-    const struct gpsh_settings *settings = flow->channel->verbs->env.settings;
-    uint64_t now = gpsh_clock_ns(),
-             most = (uint64_t)(settings->verbs_retry_count + 1) * 4096 << settings->verbs_timeout;
-    if (!loop->owned_ns)
+    uint64_t lock = (loop->lock - flow->locks) / sizeof(uint64_t);
+    if (lock >= VERBS_KEPT_LOCKS)
+        return false;
+    *word = &flow->peer->kept_locks[lock / 64];
+    *bit = UINT64_C(1) << lock % 64;
+    return true;
+}
+
+static bool is_remembered(const struct verbs_flow *flow, const struct verbs_loop *loop)
+{
+    _Atomic uint64_t *word;
+    uint64_t bit;
+    return memory_of(flow, loop, &word, &bit) && atomic_load(word) & bit;
+}
+
+// Returns whether that is new.
+static bool remember(const struct verbs_flow *flow, const struct verbs_loop *loop, bool kept)
+{
+    _Atomic uint64_t *word;
+    uint64_t bit;
+    if (!memory_of(flow, loop, &word, &bit) || !(atomic_load(word) & bit) == !kept)
+        return false;
+    return kept ? !(atomic_fetch_or(word, bit) & bit) : atomic_fetch_and(word, ~bit) & bit;
+}
+
+// An owner whose NIC works, and who drives its channel, lets go before its NIC would have given up:
+// so long the first operation waits, or as long as its caller does. The next ones look again, for
+// the owner may be another one each time.
+static uint64_t patience_ns(const struct verbs_flow *flow, const struct verbs_loop *loop)
+{
+    const struct gpsh_verbs *verbs = flow->channel->verbs;
+    const uint64_t limit_ns = (uint64_t)verbs->env.settings->wait_timeout_ms * 1000000,
+                   most_ns = gpsh_verbs_patience_ns(verbs);
+    if (is_remembered(flow, loop))
+        return PATIENCE_NS;
+    if (!limit_ns || limit_ns > most_ns)
+        return most_ns;
+    return limit_ns > LEAST_NS ? limit_ns : LEAST_NS;
+}
+
+// Whether the lock has been the same living PE's for so long that the operation fails. One that is
+// stopped will let go.
+static bool is_kept(const struct verbs_flow *flow, struct verbs_loop *loop)
+{
+    uint64_t now = gpsh_clock_ns();
+    if (!loop->owner || loop->orphaned_ns || !loop->owned_ns) {
         loop->owned_ns = now;
-    if (loop->told || !loop->owner || now - loop->owned_ns < most)
-        return;
-    loop->told = true;
-    GPSH_LOG(WARN, "verbs",
-             "a 4-byte atomic on PE %d waits: PE %llu keeps the lock for it. Is that PE stopped, "
-             "has it lost its connection to PE "
-             "%d, or did GPUSHMEM_WAIT_TIMEOUT_MS end its wait?",
+        return false;
+    }
+    if (now - loop->owned_ns < patience_ns(flow, loop))
+        return false;
+    const struct gpsh_transport_env *env = &flow->channel->verbs->env;
+    if (loop->owner > (uint64_t)env->n_pes || !gpsh_env_peer_stopped(env, (int)loop->owner - 1))
+        return true;
+    loop->owned_ns = now;
+    return false;
+}
+
+static void deny(struct verbs_flow *flow, int index)
+{
+    struct verbs_loop *loop = &flow->loops[index];
+    struct verbs_slot *slot = &flow->slots[loop->slot];
+    char why[320];
+    snprintf(why, sizeof why,
+             "a 4-byte atomic on PE %d is not executed: PE %llu keeps the lock for it, and has "
+             "lost its connection to PE %d, or does not drive the context by which it took it; "
+             "those that need this lock fail from now on",
              flow->pe, (unsigned long long)loop->owner - 1, flow->pe);
+    flow->loops_used &= ~(1u << index);
+    slot->parts--;
+    if (remember(flow, loop, true))
+        GPSH_LOG(WARN, "verbs", "%s", why);
+    if (slot->completion)
+        slot->repeat = VERBS_REPEAT_DENIED;
+    else // nobody else would hear of it
+        gpsh_verbs_flow_fail(flow, GPUSHMEM_ERR_TRANSPORT, why);
 }
 
 void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value)
@@ -134,10 +204,14 @@ void gpsh_verbs_lock_retire(struct verbs_flow *flow, int index, uint64_t value)
     loop->locked = loop->owner == loop->guess;
     if (loop->locked) {
         loop->before = (uint32_t)value;
+        remember(flow, loop, false);
     } else {
         loop->guess = is_orphaned(flow, loop) ? loop->owner : 0;
-        tell_if_kept(flow, loop);
         flow->channel->stats.cas_retries++;
+        if (is_kept(flow, loop)) {
+            deny(flow, index);
+            return;
+        }
     }
     flow->loops_ready |= 1u << index;
     gpsh_verbs_flow_activate(flow);

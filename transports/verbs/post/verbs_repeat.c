@@ -73,7 +73,7 @@ static bool waits_to_drain(const struct verbs_slot *slot)
 
 static bool is_repeated(const struct verbs_slot *slot)
 {
-    return slot->repeat != VERBS_REPEAT_NOT && slot->repeat != VERBS_REPEAT_LOST;
+    return slot->repeat != VERBS_REPEAT_NOT && slot->repeat < VERBS_REPEAT_LOST;
 }
 
 static bool slot_go_on(struct verbs_flow *flow, struct verbs_slot *slot)

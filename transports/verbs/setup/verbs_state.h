@@ -218,6 +218,7 @@ enum verbs_repeat {
     VERBS_REPEAT_DRAINS, // as soon as nothing of it is under way any more
     VERBS_REPEAT_GOES,   // which has begun
     VERBS_REPEAT_LOST,   // it was executed, and its answer is gone: it alone fails
+    VERBS_REPEAT_DENIED, // it was not executed, as somebody keeps its lock: it alone fails
 };
 
 struct verbs_slot {
@@ -250,7 +251,7 @@ struct verbs_loop {
     uint64_t owned_ns;    // since when it has been that at every look, or 0
     uint64_t orphaned_ns; // since when that has been a PE that was lost, or 0
     uint32_t before;      // of the 4 bytes, once they are locked
-    bool locked, told;    // told: that somebody keeps the lock
+    bool locked;
     uint32_t slot;
 };
 
@@ -417,6 +418,9 @@ struct verbs_results {
     struct ibv_mr *mr[GPSH_VERBS_MAX_RAILS];
 };
 
+// Locks that are remembered, all of a PE's.
+enum { VERBS_KEPT_LOCKS = 128 };
+
 // Made with the first flow towards it.
 struct verbs_peer {
     int pe;
@@ -426,6 +430,8 @@ struct verbs_peer {
     uint32_t window;                            // of verbs_turnover.c, in which it counted last
     // bits: rails by which some channel has lost the connection to it
     _Atomic uint64_t lost_rails;
+    // bits: locks of its that some PE was found to keep (verbs_lock.c)
+    _Atomic uint64_t kept_locks[VERBS_KEPT_LOCKS / 64];
     // The question that some channel has asked it last and not done with, or 0; when that was
     _Atomic uint32_t question;
     _Atomic uint64_t asked_ns;
