@@ -66,6 +66,12 @@ static inline int gpushmem_shmem_lost(int status)
     return status;
 }
 
+// Of so many elements; SIZE_MAX, which no heap has, if the number is out of reach.
+static inline size_t gpushmem_shmem_bytes(size_t nelems, size_t size)
+{
+    return nelems > SIZE_MAX / size ? SIZE_MAX : nelems * size;
+}
+
 // Reports what is NULL on failure.
 static inline void *gpushmem_shmem_block(void *block)
 {

@@ -94,6 +94,23 @@ static void use_short_config(void)
     CHECK(lines_with("\n") == before);
 }
 
+// Numbers whose bytes are counted beyond what a size_t holds are none of a few bytes.
+static void move_too_much(void)
+{
+    static long psync[SHMEM_SYNC_SIZE], from[2] = {5, 6}, to[16];
+    static long double wide[2], wide_to[2] = {7};
+    const size_t longs = SIZE_MAX / 8 + 2, long_doubles = SIZE_MAX / sizeof *wide + 2;
+    int n = shmem_n_pes();
+    shmem_fcollect64(to, from, longs, 0, 0, n, psync);
+    shmem_broadcast64(to, from, longs, 0, 0, 0, n, psync);
+    shmem_alltoall64(to, from, longs, 0, 0, n, psync);
+    CHECK(to[0] == 0 && to[1] == 0);
+    CHECK(shmem_longdouble_broadcast(SHMEM_TEAM_WORLD, wide_to, wide, long_doubles, 0) != 0);
+    CHECK(wide_to[0] == 7);
+    CHECK(lines_with("was the number of elements negative?") > 0 ||
+          lines_with("beyond the end") > 0);
+}
+
 // The log is bounded, whatever a program does.
 static void fail_in_many_ways(void)
 {
@@ -120,6 +137,7 @@ int main(void)
     use_no_team();
     use_short_config();
     fail_often();
+    move_too_much();
     fail_in_many_ways();
     shmem_barrier_all();
     CHECK(shmem_malloc(1000)); // never freed: no warning

@@ -361,7 +361,8 @@ GPSH_COLL_MOVES(GPSHM_COLL_MEM, )
     GPSHM_ROW(int, shmem_longdouble_##OP, \
               (shmem_team_t team, long double *dest, const long double *source, __VA_ARGS__), \
               GPSHM_STATUS(gpushmem_##OP##mem(GPSHM_TEAM(team), dest, source, \
-                                              nelems * sizeof(long double) GPSH_LIST ROOT)))
+                                              gpushmem_shmem_bytes(nelems, sizeof(long double)) \
+                                              GPSH_LIST ROOT)))
 GPSHM_COLL_LONG(broadcast, (, root), size_t nelems, int root)
 GPSHM_COLL_LONG(collect, (), size_t nelems)
 GPSHM_COLL_LONG(fcollect, (), size_t nelems)
@@ -470,21 +471,22 @@ GPSHM_ROW(void, shmem_wait_until, (volatile long *ivar, int cmp, long cmp_value)
 GPSHM_ROW(void, shmem_barrier, (GPSHM_SET, long *pSync), GPSHM_ON_SET(gpushmem_barrier(team)))
 GPSHM_ROW(void, shmem_sync, (GPSHM_SET, long *pSync), GPSHM_ON_SET(gpushmem_team_sync(team)))
 
+#define GPSHM_BYTES(BITS) gpushmem_shmem_bytes(nelems, BITS / 8)
 #define GPSHM_ROWS(BITS) \
     GPSHM_ROW(void, shmem_broadcast##BITS, \
               (void *dest, const void *source, size_t nelems, int PE_root, GPSHM_SET, \
                long *pSync), \
-              GPSHM_ON_SET(gpushmem_shmem_broadcast(team, dest, source, nelems * (BITS / 8), \
+              GPSHM_ON_SET(gpushmem_shmem_broadcast(team, dest, source, GPSHM_BYTES(BITS), \
                                                     PE_root))) \
     GPSHM_ROW(void, shmem_collect##BITS, \
               (void *dest, const void *source, size_t nelems, GPSHM_SET, long *pSync), \
-              GPSHM_ON_SET(gpushmem_collectmem(team, dest, source, nelems * (BITS / 8)))) \
+              GPSHM_ON_SET(gpushmem_collectmem(team, dest, source, GPSHM_BYTES(BITS)))) \
     GPSHM_ROW(void, shmem_fcollect##BITS, \
               (void *dest, const void *source, size_t nelems, GPSHM_SET, long *pSync), \
-              GPSHM_ON_SET(gpushmem_fcollectmem(team, dest, source, nelems * (BITS / 8)))) \
+              GPSHM_ON_SET(gpushmem_fcollectmem(team, dest, source, GPSHM_BYTES(BITS)))) \
     GPSHM_ROW(void, shmem_alltoall##BITS, \
               (void *dest, const void *source, size_t nelems, GPSHM_SET, long *pSync), \
-              GPSHM_ON_SET(gpushmem_alltoallmem(team, dest, source, nelems * (BITS / 8)))) \
+              GPSHM_ON_SET(gpushmem_alltoallmem(team, dest, source, GPSHM_BYTES(BITS)))) \
     GPSHM_ROW(void, shmem_alltoalls##BITS, \
               (void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, \
                GPSHM_SET, long *pSync), \
@@ -494,6 +496,7 @@ GPSHM_ROW(void, shmem_sync, (GPSHM_SET, long *pSync), GPSHM_ON_SET(gpushmem_team
 GPSHM_ROWS(32)
 GPSHM_ROWS(64)
 #undef GPSHM_ROWS
+#undef GPSHM_BYTES
 
 #define GPSHM_TO_ALL(OP, NUMBER, NAME, TYPE) \
     GPSHM_ROW(void, shmem_##NAME##_##OP##_to_all, \
