@@ -10,6 +10,7 @@
 #include "comm/pending.h"
 #include "connect/net.h"
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/cpu.h"
 #include "job/job.h"
 #include "memory/heap.h"
@@ -151,6 +152,14 @@ static bool is_word(const struct gpsh_op *op)
     return op->region == GPSH_CONTROL && !(op->flags & GPSH_OP_LAST);
 }
 
+// The connection is made by this operation, or may have been closed to make room for others.
+static bool may_connect(const struct gpsh_flow *flow, const struct gpsh_op *op)
+{
+    bool closes = gpsh_settings()->verbs_queue_pairs != 0 ||
+                  __atomic_load_n(&flow->reconnects, __ATOMIC_RELAXED) != 0;
+    return flow->posted == 0 || (is_word(op) && closes);
+}
+
 static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_wait wait)
 {
     struct gpsh_context *owner = channel_owner(ctx);
@@ -168,13 +177,13 @@ static int submit(struct gpsh_context *ctx, const struct gpsh_op *op, enum gpsh_
     lock(owner);
     // A transport may connect to the PE only now, and nobody goes on with what waits for that while
     // the program computes.
-    bool first = is_awaited(op, wait) && channel->flows[op->pe].posted == 0;
+    bool connects = is_awaited(op, wait) && may_connect(&channel->flows[op->pe], op);
     int status = post(owner, channel, &posted);
     if (status >= 0 && status != GPSH_POST_DONE)
         gpsh_pending_add(channel, op->pe);
     bool until_complete = wait == GPSH_WAIT_COMPLETE || status == GPSH_POST_URGENT ||
                           (wait == GPSH_WAIT_SOURCE && status == GPSH_POST_IN_FLIGHT);
-    if (status >= 0 && status != GPSH_POST_DONE && (until_complete || first)) {
+    if (status >= 0 && status != GPSH_POST_DONE && (until_complete || connects)) {
         bool no_end = until_complete || is_word(op);
         uint64_t until_ns = no_end ? NO_END : gpsh_clock_ns() + FIRST_NS;
         status = drain(owner, channel, op->pe, channel->flows[op->pe].posted, until_ns,
