@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks of what this process may use.
+#define _GNU_SOURCE // cpu_set_t
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
