@@ -510,11 +510,32 @@ static void say_left(int met)
     gpsh_error_mark_said();
 }
 
-// Those who wait for this PE do so until GPUSHMEM_WAIT_TIMEOUT_MS, and read of its end in reports.
-static void leave_at_exit(int status, void *unused)
+// This process ends by exit with what its parent reads as status 0. Only glibc says the status.
+static bool ends_well;
+
+#if defined(__GLIBC__)
+static void note_status(int status, void *unused)
 {
     (void)unused;
-    if (status || pthread_mutex_trylock(&lifecycle))
+    ends_well = (status & 0xff) == 0;
+}
+
+static void register_exit(void)
+{
+    if (on_exit(note_status, NULL))
+        GPSH_LOG(WARN, "init", "no memory to leave the job at exit: call finalize");
+}
+#else
+static void register_exit(void)
+{
+}
+#endif
+
+// After all handlers of the program, and its destructors: they may communicate, and finalize. Those
+// who wait for this PE do so until GPUSHMEM_WAIT_TIMEOUT_MS, and read of its end in reports.
+__attribute__((destructor)) static void leave_at_exit(void)
+{
+    if (!ends_well || pthread_mutex_trylock(&lifecycle))
         return;
     if (init_depth) {
         gpsh_failures_end();
@@ -522,12 +543,6 @@ static void leave_at_exit(int status, void *unused)
         gpsh_bootstrap_say_goodbye(gpsh_job()->boot);
     }
     pthread_mutex_unlock(&lifecycle);
-}
-
-static void register_exit(void)
-{
-    if (on_exit(leave_at_exit, NULL))
-        GPSH_LOG(WARN, "init", "no memory to leave the job at exit: call finalize");
 }
 
 void gpsh_init_may_exit(void)

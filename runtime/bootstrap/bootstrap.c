@@ -70,6 +70,8 @@ void gpsh_bootstrap_say_goodbye(struct gpsh_bootstrap *b)
 {
     if (tree_of(b))
         gpsh_tcp_tree_say_goodbye(tree_of(b));
+    if (b->ops->goodbye)
+        b->ops->goodbye();
 }
 
 bool gpsh_bootstrap_leave(struct gpsh_bootstrap *b)

@@ -48,7 +48,9 @@ struct gpsh_bootstrap_ops {
     bool (*leave)(struct gpsh_bootstrap *b);            // NULL: PEs tell each other
     bool (*has_left)(struct gpsh_bootstrap *b, int pe); // the same
     int (*pid_of)(struct gpsh_bootstrap *b, int pe);    // NULL: not known
-    void (*finalize)(struct gpsh_bootstrap *b);         // what the struct has not
+    // The launcher is told that this process ends in order, without finalize; NULL: no need
+    void (*goodbye)(void);
+    void (*finalize)(struct gpsh_bootstrap *b); // what the struct has not
 };
 
 // By what started this process, as GPUSHMEM_BOOTSTRAP says. A launcher that is advertised but
@@ -76,8 +78,8 @@ void gpsh_bootstrap_tell_death(struct gpsh_bootstrap *b, int pe, const char *rea
 // any thread may call, says whether a PE has told this one that it leaves, before it does; NULL:
 // that is not known, or not any more.
 void gpsh_bootstrap_expect_departures(struct gpsh_bootstrap *b, bool (*has_told)(int pe));
-// Tells the PEs of other nodes, where there is a way to, that this one leaves in order. For a
-// process that ends without gpsh_bootstrap_finalize, which does so too.
+// Tells the PEs of other nodes, where there is a way to, and the launcher that this one leaves in
+// order. For a process that ends without gpsh_bootstrap_finalize, which tells the PEs, too.
 void gpsh_bootstrap_say_goodbye(struct gpsh_bootstrap *b);
 // This PE leaves in order: what is seen of its end is no failure. False: it has to tell the others
 // itself. Whether a PE has said so. The latter from any thread, until finalize.

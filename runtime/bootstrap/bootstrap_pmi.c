@@ -237,6 +237,13 @@ static void leave_pmi(void)
     gpsh_pmi_wire_close(&client.wire);
 }
 
+// Comes after the handler, which has found the PE in its job.
+static void pmi_goodbye(void)
+{
+    client.active = false;
+    leave_pmi();
+}
+
 static const struct gpsh_bootstrap_ops pmi_ops = {
     .put = pmi_put,
     .exchange = pmi_exchange,
@@ -244,6 +251,7 @@ static const struct gpsh_bootstrap_ops pmi_ops = {
     .abort = pmi_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tree = gpsh_kvs_tree,
+    .goodbye = pmi_goodbye,
     .finalize = pmi_finalize,
 };
 

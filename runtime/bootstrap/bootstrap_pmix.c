@@ -407,14 +407,27 @@ static int pmix_abort(struct gpsh_bootstrap *b, int status, const char *why, boo
                : fail_pmix(rc, "asking the launcher to end the job");
 }
 
-static void pmix_finalize(struct gpsh_bootstrap *b)
+static void stop_listening(void)
 {
-    (void)b;
     if (client.has_handler)
         PMIx_Deregister_event_handler(client.handler, NULL, NULL);
     client.has_handler = false;
+}
+
+static void pmix_finalize(struct gpsh_bootstrap *b)
+{
+    (void)b;
+    stop_listening();
     gpsh_kvs_job_leave(&client.job);
     client.active = false;
+}
+
+// Comes after the handler, which has found the PE in its job.
+static void pmix_goodbye(void)
+{
+    stop_listening();
+    client.active = false;
+    leave_pmix();
 }
 
 // libpmix does not know which process asks: the launcher ends the caller with the others.
@@ -425,5 +438,6 @@ static const struct gpsh_bootstrap_ops pmix_ops = {
     .abort = pmix_abort,
     .watch_nodes = gpsh_kvs_watch_nodes,
     .tree = gpsh_kvs_tree,
+    .goodbye = pmix_goodbye,
     .finalize = pmix_finalize,
 };

@@ -2,13 +2,17 @@
 // A whole program over the public API, the same under every launcher: each PE writes to each other
 // one, all check what they got. Prints one line "pe P of N: ok" per PE.
 //   everywhere [CYCLES]   so many times from init to finalize (default 3)
+//   everywhere nvshmem    each ends without nvshmem_finalize, the first one before the others
 //   everywhere exit CODE  the last PE calls gpushmem_global_exit while the others wait for it
 //   everywhere forever    prints "ready" and puts until somebody ends it
+#define _GNU_SOURCE // usleep
+#include <gpushmem/compat/nvshmem.h>
 #include <gpushmem/gpushmem.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int failed(const char *what)
 {
@@ -70,8 +74,21 @@ static int global_exit(int code)
     return gpushmem_barrier_all() ? failed("barrier_all") : 99;
 }
 
+// A launcher that takes the first one's end for a failure ends the others.
+static int leave(void)
+{
+    nvshmem_init();
+    nvshmem_barrier_all();
+    if (nvshmem_my_pe() > 0)
+        usleep(500000);
+    printf("pe %d of %d: ok\n", nvshmem_my_pe(), nvshmem_n_pes());
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "nvshmem") == 0)
+        return leave();
     if (argc > 2 && strcmp(argv[1], "exit") == 0)
         return global_exit(atoi(argv[2]));
     bool forever = argc > 1 && strcmp(argv[1], "forever") == 0;

@@ -6,8 +6,8 @@
 //   peer FILE RANK N stay            joins, says so, and waits for a word that never comes; reads
 //                                    what there is to do from standard input, a line each:
 //                                    exit CODE (global_exit), leave (without finalize), fork (a
-//                                    child that sleeps), nvshmem (its init, once more), end CODE
-//                                    (exit)
+//                                    child that sleeps), nvshmem (its init, once more), crash (in
+//                                    a handler at exit), end CODE (exit)
 //   peer FILE RANK N flee            as stay, but leaves at the first loss
 //   peer FILE RANK N print           the same, and prints and reads where standard streams would be
 //   peer FILE RANK N starve          joins when it can open no more files
@@ -167,6 +167,15 @@ static void *run_ring(void *unused)
     return NULL;
 }
 
+static volatile bool crashes;
+
+// Registered before any init, so that it is called after what those register.
+static void handle_exit(void)
+{
+    if (crashes)
+        abort();
+}
+
 static void *obey(void *unused)
 {
     char line[64];
@@ -182,6 +191,7 @@ static void *obey(void *unused)
             printf("rank %d: joined again\n", rank);
             fflush(stdout);
         }
+        crashes = crashes || strncmp(line, "crash", 5) == 0;
         if (sscanf(line, "end %d", &code) == 1)
             exit(code);
         if (strncmp(line, "fork", 4) == 0 && fork() == 0) {
@@ -201,6 +211,7 @@ static void flee(void)
 static void run_stay(bool flees)
 {
     pthread_t thread;
+    atexit(handle_exit);
     join(0);
     long *never = gpushmem_calloc(1, sizeof *never);
     if (!never || pthread_create(&thread, NULL, obey, NULL))

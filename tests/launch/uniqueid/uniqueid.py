@@ -530,19 +530,19 @@ class Losses(Case):
             _, err = jobs[rank].communicate(timeout=HANG_S)
             self.assertIn("PE 1 failed: its process ended without gpushmem_finalize", err)
 
-    def end_of_nvshmem(self, status):
+    def end_of_nvshmem(self, status, *orders):
         """PE 1 of three, which a framework's extension has initialised once more."""
         jobs = self.stay(3)
         for job in jobs:
             self.order(job, "nvshmem")
         for job in jobs:
             self.assertIn("joined again", job.stdout.readline())
-        self.order(jobs[1], f"end {status}")
-        self.assertEqual(jobs[1].wait(HANG_S), status)
+        for order in (*orders, f"end {status}"):
+            self.order(jobs[1], order)
+        self.assertEqual(jobs[1].wait(HANG_S), -signal.SIGABRT if orders else status % 256)
         return jobs[0], jobs[2]
 
-    def test_programs_of_nvshmem_may_end_without_finalize(self):
-        jobs = self.end_of_nvshmem(0)
+    def has_left(self, jobs):
         time.sleep(0.5)
         self.assertEqual([job.poll() for job in jobs], [None, None])
         self.order(jobs[0], "exit 17")
@@ -551,11 +551,24 @@ class Losses(Case):
             self.assertEqual(job.returncode, 17)
             self.assertNotIn("PE 1 failed", err)
 
-    def test_programs_of_nvshmem_that_end_with_an_error_have_failed(self):
-        for job in self.end_of_nvshmem(1):
+    def has_failed(self, jobs):
+        for job in jobs:
             _, err = job.communicate(timeout=HANG_S)
             self.assertEqual(job.returncode, -signal.SIGTERM, err)
             self.assertIn("PE 1 failed: its process ended without gpushmem_finalize", err)
+
+    def test_programs_of_nvshmem_may_end_without_finalize(self):
+        self.has_left(self.end_of_nvshmem(0))
+
+    def test_a_status_that_parents_read_as_0_is_0(self):
+        self.has_left(self.end_of_nvshmem(256))
+
+    def test_programs_of_nvshmem_that_end_with_an_error_have_failed(self):
+        self.has_failed(self.end_of_nvshmem(1))
+
+    def test_programs_of_nvshmem_that_crash_at_exit_have_failed(self):
+        """In a handler, which may communicate and finalize, too."""
+        self.has_failed(self.end_of_nvshmem(0, "crash"))
 
     def test_global_exit_ends_all_with_its_status(self):
         jobs = self.stay(4)
