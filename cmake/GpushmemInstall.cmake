@@ -22,8 +22,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gpushmem DESTINATION ${CMAKE_INS
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/device/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpushmem/device
   COMPONENT gpushmem_development FILES_MATCHING PATTERN *.cuh PATTERN *.hpp)
 
-# find_package(gpushmem) gives gpushmem::gpushmem (host), gpushmem::gpushmem_device (kernels, and all that they need) and
-# gpushmem_add_kernel_program.
+# find_package(gpushmem) gives gpushmem::gpushmem (host), gpushmem::gpushmem_device (kernels, and all that they need),
+# gpushmem::shmem (OpenSHMEM programs) and gpushmem_add_kernel_program.
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpushmem)
 install(EXPORT gpushmem-targets NAMESPACE gpushmem:: DESTINATION ${package} COMPONENT gpushmem_development)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gpushmem-config-version.cmake COMPATIBILITY SameMinorVersion)

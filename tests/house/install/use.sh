@@ -25,6 +25,7 @@ run() {
 run "$work/consumer/consumer_c"
 run "$work/consumer/consumer_cpp"
 run "$work/consumer/consumer_kernel"
+run "$work/consumer/consumer_shmem"
 
 export PKG_CONFIG_PATH=$work/prefix/$libdir/pkgconfig
 [ "$(pkg-config --modversion gpushmem)" = "$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")/\1/p' \
