@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/failed_calls.h"
 #include "core/call_names.h"
@@ -126,7 +127,10 @@ int gpsh_compat_heap_size(const char *variable, const char *text)
     const char *suffixes = "KMGT", *suffix = *end ? strchr(suffixes, toupper(*end)) : NULL;
     for (const char *s = suffixes; suffix && s <= suffix; s++)
         value *= 1024;
-    end += suffix != NULL;
+    if (suffix) { // KB and KiB are K, as in GPUSHMEM_HEAP_SIZE
+        end++;
+        end += !strncasecmp(end, "iB", 2) ? 2 : !strncasecmp(end, "B", 1);
+    }
     if (end == text || *end || !(value >= 1) || value > 1e15)
         return gpsh_fail(GPUSHMEM_ERR_SETTING,
                          "%s=%s is no size; write bytes, or a number with K, M, G or T, like 512M",

@@ -28,6 +28,9 @@ expect 0 '^NVSHMEM_SYMMETRIC_SIZE is set, which .gpushmem info --as nvshmem. tak
     env NVSHMEM_SYMMETRIC_SIZE=1.5G "$gpushmem" info
 expect 0 '^GPUSHMEM_HEAP_SIZE +1M +NVSHMEM_SYMMETRIC_SIZE ' env NVSHMEM_SYMMETRIC_SIZE=64K "$gpushmem" info --as nvshmem
 expect 0 '^GPUSHMEM_HEAP_SIZE +1M +SHMEM_SYMMETRIC_SIZE ' env SHMEM_SYMMETRIC_SIZE=0.5m "$gpushmem" info --as openshmem
+expect 0 '^GPUSHMEM_HEAP_SIZE +512M +SHMEM_SYMMETRIC_SIZE ' env SHMEM_SYMMETRIC_SIZE=512MB "$gpushmem" info --as openshmem
+expect 0 '^GPUSHMEM_HEAP_SIZE +1536M +NVSHMEM_SYMMETRIC_SIZE ' env NVSHMEM_SYMMETRIC_SIZE=1.5GiB "$gpushmem" info --as nvshmem
+expect 1 'SHMEM_SYMMETRIC_SIZE=5Mb4 is no size' env SHMEM_SYMMETRIC_SIZE=5Mb4 "$gpushmem" info --as openshmem
 expect 1 'SHMEM_SYMMETRIC_SIZE=0 is no size' env SHMEM_SYMMETRIC_SIZE=0 "$gpushmem" info --as openshmem
 expect 1 'SHMEM_SYMMETRIC_SIZE=big is no size' env SHMEM_SYMMETRIC_SIZE=big "$gpushmem" info --as openshmem --json
 expect 2 "'mpi' is not one of gpushmem.nvshmem.openshmem" "$gpushmem" info --as mpi
