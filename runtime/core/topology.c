@@ -47,9 +47,9 @@ int gpsh_topology_open(const char *xml_file, struct gpsh_topology **out)
     if (load(topology->hwloc, xml_file)) {
         int error = errno;
         gpsh_topology_close(topology);
-        return gpsh_fail(GPUSHMEM_ERR_SYSTEM,
-                         "hwloc cannot load the topology of %s (%s); does lstopo work here?",
-                         xml_file ? xml_file : "this machine", strerror(error));
+        return gpsh_fail(GPUSHMEM_ERR_SYSTEM, "hwloc cannot load the topology of %s (%s); %s",
+                         xml_file ? xml_file : "this machine", strerror(error),
+                         xml_file ? "`lstopo FILE.xml` records one" : "does lstopo work here?");
     }
     *out = topology;
     return 0;

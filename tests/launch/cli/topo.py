@@ -206,7 +206,7 @@ class Trouble(Case):
     def test_files_that_are_no_machine(self):
         for text in ("", "<topology", "<?xml version=\"1.0\"?><html/>", recorded.EIGHT[:4000], "\0\0\0"):
             self.refused(r"^gpushmem topo: hwloc cannot load the topology of .*machine.xml", "--xml", self.file(text))
-        self.refused("cannot load the topology of /nowhere.xml", "--xml", "/nowhere.xml")
+        self.refused(r"cannot load the topology of /nowhere.xml \(No such file or directory\); `lstopo FILE.xml` records one$", "--xml", "/nowhere.xml")
         self.refused("cannot load the topology of " + self.folder.name, "--xml", self.folder.name)
 
     def test_files_that_hwloc_dies_of(self):
