@@ -17,7 +17,7 @@ enum { LINE_BYTES = 1024, MOST_IN_DETAIL = 8 };
 struct peers {
     char has[LINE_BYTES];
     struct peer {
-        int same_node, device_direct;
+        int same_node, device_direct, kernels_post;
         char transport[32], atomics[32], description[256];
     } to[];
 };
@@ -32,7 +32,9 @@ static int peers_fill(struct peers *own)
         status = gpushmem_peer_info(pe, &info);
         if (status)
             break;
-        *to = (struct peer){.same_node = info.same_node, .device_direct = info.device_direct};
+        *to = (struct peer){.same_node = info.same_node,
+                            .device_direct = info.device_direct,
+                            .kernels_post = gpsh_peer_kernels_post(pe)};
         snprintf(to->transport, sizeof to->transport, "%s", info.transport);
         snprintf(to->atomics, sizeof to->atomics, "%s", info.atomics);
         snprintf(to->description, sizeof to->description, "%s", info.description);
@@ -40,11 +42,10 @@ static int peers_fill(struct peers *own)
     return status;
 }
 
-// Those that were compiled for it post themselves, where the sentence about the peer says so.
+// Those that were compiled for it post themselves, where they can.
 static const char *by_kernels(const struct peer *to)
 {
-    bool post = strstr(to->description, "kernels post themselves");
-    return to->device_direct ? "direct" : post ? "by queue" : "by ring";
+    return to->device_direct ? "direct" : to->kernels_post ? "by queue" : "by ring";
 }
 
 // ---- For readers ----
@@ -52,7 +53,7 @@ static const char *by_kernels(const struct peer *to)
 static bool alike(const struct peer *a, const struct peer *b)
 {
     return !strcmp(a->transport, b->transport) && !strcmp(a->atomics, b->atomics) &&
-           a->device_direct == b->device_direct;
+           !strcmp(by_kernels(a), by_kernels(b));
 }
 
 // "PE 3 reaches PEs 0 to 7 by p2p, atomics by verbs, kernels direct; PEs 8 to 63 by verbs, atomics

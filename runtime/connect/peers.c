@@ -493,6 +493,12 @@ void gpsh_peer_explain(int pe, char *line, size_t bytes)
              gpsh_atomics_agent(pe));
 }
 
+bool gpsh_peer_kernels_post(int pe)
+{
+    struct gpsh_transport *t = gpsh_net()->transports[gpsh_job()->peers[pe].data];
+    return t->ops->kernels_post && t->ops->kernels_post(t, pe);
+}
+
 void gpsh_self_explain(char *line, size_t bytes)
 {
     char host[64] = "?", where[128] = "in host memory", about[ABOUT_BYTES] = "";

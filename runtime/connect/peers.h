@@ -35,6 +35,9 @@ void gpsh_peers_gone(int pe);
 // One line on how `pe` is reached and why, as logged at init.
 void gpsh_peer_explain(int pe, char *line, size_t bytes);
 
+// Whether kernels that are compiled for it post to NICs towards `pe` themselves.
+bool gpsh_peer_kernels_post(int pe);
+
 // One line on this PE's side: where its heap is, which NICs it has, how they reach the heap.
 void gpsh_self_explain(char *line, size_t bytes);
 

@@ -394,6 +394,10 @@ struct gpsh_transport_ops {
     // and `gpushmem info`.
     void (*explain)(struct gpsh_transport *self, int pe, char *line, size_t bytes);
 
+    // Whether kernels that are compiled for it post towards `pe` themselves (kernel_queue). NULL:
+    // to nobody.
+    bool (*kernels_post)(struct gpsh_transport *self, int pe);
+
     // One line about this PE's side: its NICs, and how they reach its heap. NULL where there is
     // nothing to tell.
     void (*about)(struct gpsh_transport *self, char *line, size_t bytes);

@@ -335,6 +335,7 @@ const struct gpsh_transport_ops gpsh_verbs_ops = {
     .connect = verbs_connect,
     .establish = verbs_establish,
     .explain = gpsh_verbs_explain,
+    .kernels_post = gpsh_verbs_kernels_post,
     .about = gpsh_verbs_about,
     .channel_open = verbs_channel_open,
     .channel_close = verbs_channel_close,

@@ -52,6 +52,14 @@ static void count_queues(struct gpsh_verbs *verbs, int pe, int n[2])
     pthread_mutex_unlock(&verbs->queue_pairs);
 }
 
+bool gpsh_verbs_kernels_post(struct gpsh_transport *self, int pe)
+{
+    const struct gpsh_verbs *verbs = (struct gpsh_verbs *)self;
+    struct gpsh_verbs_blob blob;
+    return verbs->env.kernel_channels && published(verbs, pe, &blob) &&
+           !gpsh_verbs_kernel_refused(verbs, &blob, 0);
+}
+
 // Who posts what kernels do there, where that was asked for. Before a queue is up, where it is to
 // be.
 static void add_kernels(struct gpsh_verbs *verbs, int pe, const struct gpsh_verbs_blob *peer,

@@ -41,6 +41,7 @@ bool gpsh_verbs_in_order(const struct gpsh_settings *settings, const struct verb
 
 // verbs_explain.c: for the log and `gpushmem info`.
 void gpsh_verbs_explain(struct gpsh_transport *self, int pe, char *line, size_t bytes);
+bool gpsh_verbs_kernels_post(struct gpsh_transport *self, int pe);
 void gpsh_verbs_about(struct gpsh_transport *self, char *line, size_t bytes);
 // Why GPU memory was registered by its address.
 const char *gpsh_verbs_why_no_dmabuf(const struct gpsh_verbs *verbs,
