@@ -270,14 +270,18 @@ Test(verbs_dev, explain__queues_of_kernels__where_each_is)
     struct verbs_flow *flows[] = {verbs_flow_at(&verbs->channels[0], 1),
                                   verbs_flow_at(&verbs->channels[1], 1)};
     verbs->env.kernel_channels = 2;
-    verbs->rails[0].mlx5 = verbs->near.open = true;
+    verbs->near.open = true;
     verbs->near.memory.kind = GPSH_MEMORY_DEVICE;
     cr_expect(says_of_kernels("to queues in host memory"));
+    cr_expect(gpsh_verbs_ops.kernels_post(pair.transport, 1));
     flows[0]->lanes[0].devx = (struct verbs_devx *)(void *)&pair;
     cr_expect(says_of_kernels("to 1 queue in GPU memory by devx and 1 in host memory"));
     flows[1]->lanes[0].devx = flows[0]->lanes[0].devx;
     cr_expect(says_of_kernels("to queues in GPU memory by devx"));
     flows[0]->lanes[0].devx = flows[1]->lanes[0].devx = NULL;
+    verbs->rails[0].no_mlx5 = "the NIC is one of the fakes";
+    cr_expect(says_of_kernels("the NIC is one of the fakes"));
+    cr_expect_not(gpsh_verbs_ops.kernels_post(pair.transport, 1));
     verbs->env.kernel_channels = 0;
 }
 

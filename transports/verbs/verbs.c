@@ -43,7 +43,7 @@ static void set_sizes(struct gpsh_verbs *verbs)
     verbs->inline_bytes = (uint32_t)settings->verbs_inline;
     verbs->kernel_depth = kernel_depth(verbs);
     for (int i = 0; i < verbs->n_rails && verbs->env.kernel_channels; i++)
-        verbs->rails[i].mlx5 = gpsh_verbs_is_mlx5(&verbs->rails[i]);
+        verbs->rails[i].no_mlx5 = gpsh_verbs_no_mlx5(&verbs->rails[i]);
     verbs->host_heap = verbs->env.regions[GPSH_HEAP].kind == GPSH_MEMORY_HOST;
 }
 

@@ -236,10 +236,10 @@ static bool is_wanted(struct gpsh_verbs *verbs)
         note(&verbs->near, "GPUSHMEM_TEST_DEVICE_QUEUES=host");
     else if (!on_gpu && where == GPSH_DEVICE_QUEUES_AUTO)
         note(&verbs->near, "heaps are in host memory");
-    else if (!verbs->rails[0].mlx5 || !verbs->env.kernel_memory)
-        note(&verbs->near, "the NIC is none of mlx5's");
-    else if (!mlx5.all)
-        note(&verbs->near, "this libmlx5.so.1 is older than that of rdma-core 35");
+    else if (!verbs->env.kernel_memory)
+        note(&verbs->near, "there is no memory for them near the GPU");
+    else if (!mlx5.all) // umem_reg_ex is of 35, and takes dma-bufs since 43
+        note(&verbs->near, "this libmlx5.so.1 is older than that of rdma-core 43");
     else
         return true;
     return false;
@@ -247,7 +247,7 @@ static bool is_wanted(struct gpsh_verbs *verbs)
 
 void gpsh_verbs_near_open(struct gpsh_verbs *verbs)
 {
-    if (!verbs->env.kernel_channels || !verbs->rails[0].mlx5)
+    if (!verbs->env.kernel_channels || verbs->rails[0].no_mlx5)
         return;
     bool good = is_wanted(verbs) && take_memory(verbs);
     for (int i = 0; good && i < verbs->n_rails; i++)

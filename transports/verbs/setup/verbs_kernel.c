@@ -6,6 +6,7 @@
 // libibverbs has loaded it for a NIC. docs/design/nic_posts.md says what kernels do there.
 #include <dlfcn.h>
 #include <infiniband/mlx5dv.h>
+#include <stdio.h>
 
 #include "transports/verbs/setup/verbs_setup.h"
 
@@ -17,7 +18,27 @@ enum {
 static struct {
     bool (*is_supported)(struct ibv_device *device);
     int (*init_obj)(struct mlx5dv_obj *object, uint64_t type);
+    char missing[200]; // why there are no functions
 } mlx5;
+
+// libibverbs does without a provider that it cannot load, and tells no program why.
+static void say_what_is_missing(void)
+{
+    void *library = dlopen("libmlx5.so.1", RTLD_NOW), *used = NULL;
+    const char *error = library ? NULL : dlerror();
+    if (library) {
+        dlclose(library);
+        used = dlopen("libmlx5.so.1", RTLD_NOW | RTLD_NOLOAD);
+    }
+    if (error)
+        snprintf(mlx5.missing, sizeof mlx5.missing, "libmlx5.so.1 cannot be loaded (%s)", error);
+    else
+        snprintf(mlx5.missing, sizeof mlx5.missing, "%s",
+                 used ? "this libmlx5.so.1 does not tell where queues are"
+                      : "the NIC is none of mlx5's: libibverbs has loaded no libmlx5.so.1 for it");
+    if (used)
+        dlclose(used);
+}
 
 static void look_up(void)
 {
@@ -26,13 +47,17 @@ static void look_up(void)
     void *init_obj = library ? dlsym(library, "mlx5dv_init_obj") : NULL;
     memcpy(&mlx5.is_supported, &is_supported, sizeof is_supported);
     memcpy(&mlx5.init_obj, &init_obj, sizeof init_obj);
+    if (!is_supported || !init_obj)
+        say_what_is_missing();
 }
 
-bool gpsh_verbs_is_mlx5(const struct verbs_rail *rail)
+const char *gpsh_verbs_no_mlx5(const struct verbs_rail *rail)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, look_up);
-    return mlx5.is_supported && mlx5.init_obj && mlx5.is_supported(rail->context->device);
+    if (!mlx5.is_supported || !mlx5.init_obj)
+        return mlx5.missing;
+    return mlx5.is_supported(rail->context->device) ? NULL : "the NIC is none of mlx5's";
 }
 
 // Where the queues lie. False: the library does not tell.

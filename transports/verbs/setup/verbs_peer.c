@@ -45,8 +45,8 @@ int gpsh_verbs_kernel_rail(const struct gpsh_verbs *verbs, const struct verbs_ch
 const char *gpsh_verbs_kernel_refused(const struct gpsh_verbs *verbs,
                                       const struct gpsh_verbs_blob *blob, int rail)
 {
-    if (!verbs->rails[rail].mlx5)
-        return "the NIC is none of mlx5's";
+    if (verbs->rails[rail].no_mlx5)
+        return verbs->rails[rail].no_mlx5;
     if (verbs->stage.mode != VERBS_STAGE_NOTHING || blob->serves & GPSH_VERBS_SERVES_HEAP)
         return "heaps are staged through host memory";
     if (gpsh_verbs_may_misplace(verbs, &blob->rails[rail]))

@@ -109,7 +109,8 @@ int gpsh_verbs_lane_reset(struct verbs_lane *lane);
 
 // verbs_kernel.c: flows whose queue pairs kernels post to; nothing else is posted there.
 // Whether mlx5's library has a say about its queues.
-bool gpsh_verbs_is_mlx5(const struct verbs_rail *rail);
+// NULL if the NIC is one of mlx5's and its library tells where queues are, or a sentence.
+const char *gpsh_verbs_no_mlx5(const struct verbs_rail *rail);
 // A flow is up, or will never be: tells who has asked for it, if anybody has.
 void gpsh_verbs_kernel_up(struct verbs_flow *flow);
 void gpsh_verbs_kernel_out(const struct verbs_flow *flow, const char *why);

@@ -91,7 +91,7 @@ struct verbs_rail {
     uint32_t psn_seed; // random: others cannot guess where a queue pair's packets are
     struct verbs_datagrams *datagrams; // verbs_datagram.c
     bool needs_grh;
-    bool mlx5; // kernels could post to its queues
+    const char *no_mlx5; // why kernels could not post to its queues, or NULL
     uint16_t lid;
     enum ibv_mtu mtu;
     uint64_t max_message;
