@@ -15,9 +15,12 @@ struct job {
     uint64_t *pid;          // symmetric, at PE 1: PE 0's
 };
 
+// By kernels' own queue, once it is up, and by the ring: each is a queue pair, and PE 0's request
+// may fail in either.
 __global__ void put_one(uint64_t *word, int pe)
 {
     gpushmem_dev_uint64_p(word, 7, pe);
+    gpushmem_dev_uint64_atomic_set(word, 7, pe); // never by a queue
     gpushmem_dev_quiet();
 }
 
