@@ -5,13 +5,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/config.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "gpushmem/gpushmem.h"
 #include "job/job.h"
 
@@ -167,16 +167,15 @@ static void keep_greatest(struct count most[static TOLD], struct count new)
 static void say_counts(uint64_t calls, const struct count most[static TOLD])
 {
     char text[TOLD * (NAME_BYTES + 40)] = "";
+    struct gpsh_text t = {text, sizeof text, 0};
     uint64_t others = calls;
-    size_t used = 0;
     for (int i = 0; i < TOLD && most[i].calls; i++) {
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu of \"%s\"", i ? ", " : "",
-                                 (unsigned long long)most[i].calls, most[i].name);
+        gpsh_text_add(&t, "%s%llu of \"%s\"", i ? ", " : "", (unsigned long long)most[i].calls,
+                      most[i].name);
         others -= most[i].calls;
     }
     if (others)
-        snprintf(text + used, sizeof text - used, "%s%llu of other kinds", used ? ", " : "",
-                 (unsigned long long)others);
+        gpsh_text_add(&t, "%s%llu of other kinds", t.used ? ", " : "", (unsigned long long)others);
     if (calls == 1)
         GPSH_LOG(WARN, "finalize", "1 more call failed that could not return it: %s", text);
     else

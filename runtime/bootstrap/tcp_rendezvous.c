@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "core/thread.h"
 
 enum {
@@ -92,17 +93,14 @@ static void rendezvous_tell(struct rendezvous *m)
 static int rendezvous_missing(const struct rendezvous *m, char *text, size_t bytes)
 {
     int missing = m->n_pes - m->came, named = 0;
-    size_t used = (size_t)snprintf(text, bytes, missing == 1 ? "PE" : "PEs");
+    struct gpsh_text t = {text, bytes, 0};
+    gpsh_text_add(&t, missing == 1 ? "PE" : "PEs");
     for (int pe = 0; pe < m->n_pes && named < MOST_NAMED; pe++)
         if (!m->guests[pe].link)
-            used += (size_t)snprintf(text + used, bytes - used, "%s%d",
-                                     !named++           ? " "
-                                     : named == missing ? " and "
-                                                        : ", ",
-                                     pe);
+            gpsh_text_add(&t, !named++ ? " %d" : named == missing ? " and %d" : ", %d", pe);
     if (missing > named)
-        used += (size_t)snprintf(text + used, bytes - used, " and %d more", missing - named);
-    snprintf(text + used, bytes - used, " of %d", m->n_pes);
+        gpsh_text_add(&t, " and %d more", missing - named);
+    gpsh_text_add(&t, " of %d", m->n_pes);
     return missing;
 }
 

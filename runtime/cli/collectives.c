@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "core/team_name.h"
 #include "info_settings.h"
 #include "page.h"
 #include "say.h"

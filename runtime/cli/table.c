@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/printable.h"
+#include "core/text.h"
 #include "page.h"
 
 // A cell that is longer than WIDEST pushes the rest of its own line aside, and no other. The last
@@ -77,12 +78,11 @@ static void print_folded(const struct gpsh_table *table)
 {
     for (int i = 0; i < table->n; i += table->columns) {
         char others[4096];
-        size_t used = 0;
+        struct gpsh_text t = {others, sizeof others, 0};
         puts(text_of(table, i));
-        for (int k = i + 1; k < i + table->columns && k < table->n && used < sizeof others; k++)
-            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", used ? "; " : "",
-                                     text_of(table, k));
-        if (!used)
+        for (int k = i + 1; k < i + table->columns && k < table->n; k++)
+            gpsh_text_add(&t, "%s%s", t.used ? "; " : "", text_of(table, k));
+        if (!t.used)
             continue;
         printf("%*s", BELOW, "");
         gpsh_page_wrap(others, BELOW, BELOW);

@@ -8,6 +8,7 @@
 
 #include "comm/context.h"
 #include "core/cpu.h"
+#include "core/text.h"
 #include "job/job.h"
 #include "memory/control.h"
 #include "memory/heap.h"
@@ -134,12 +135,12 @@ enum { MOST_NAMED = 8 };
 static void name_missing(const int *pes, int n, char *text, size_t bytes)
 {
     int named = n < MOST_NAMED ? n : MOST_NAMED;
-    size_t used = (size_t)snprintf(text, bytes, n == 1 ? " for PE %d" : " for PEs %d", pes[0]);
+    struct gpsh_text t = {text, bytes, 0};
+    gpsh_text_add(&t, n == 1 ? " for PE %d" : " for PEs %d", pes[0]);
     for (int i = 1; i < named; i++)
-        used +=
-            (size_t)snprintf(text + used, bytes - used, i == n - 1 ? " and %d" : ", %d", pes[i]);
+        gpsh_text_add(&t, i == n - 1 ? " and %d" : ", %d", pes[i]);
     if (n > named)
-        snprintf(text + used, bytes - used, " and %d more", n - named);
+        gpsh_text_add(&t, " and %d more", n - named);
 }
 
 // Lists the PEs that have not entered, or else the one that is silent.

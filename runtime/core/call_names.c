@@ -3,8 +3,9 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "core/text.h"
 
 // NVSHMEM calls its own additions nvshmemx_X.
 static bool is_extension(const char *name, size_t length)
@@ -25,20 +26,17 @@ void gpsh_calls_rename(const char *prefix, const char *sentence, char *out, size
     const char ours[] = "gpushmem_", status[] = "_status";
     const size_t suffix = sizeof status - 1;
     const char *rest = sentence, *found;
-    size_t used = 0;
-    out[0] = '\0';
-    while (used < bytes && (found = strstr(rest, ours))) {
+    struct gpsh_text t = {out, bytes, 0};
+    while ((found = strstr(rest, ours))) {
         const char *name = found + sizeof ours - 1;
         size_t end = strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = end;
         if (length > suffix && strncmp(name + length - suffix, status, suffix) == 0)
             length -= suffix;
         const char *x = *prefix == 'n' && is_extension(name, length) ? "x" : "";
-        used += (size_t)snprintf(out + used, bytes - used, "%.*s%s%s_%.*s", (int)(found - rest),
-                                 rest, prefix, x, (int)length, name);
+        gpsh_text_add(&t, "%.*s%s%s_%.*s", (int)(found - rest), rest, prefix, x, (int)length, name);
         rest = name + end;
     }
-    if (used < bytes)
-        snprintf(out + used, bytes - used, "%s", rest);
+    gpsh_text_add(&t, "%s", rest);
 }
 
 static const char *_Atomic known;

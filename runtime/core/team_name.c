@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "gpushmem/impl/team_layout.h"
+
 struct gpsh_team_name gpsh_team_name(gpushmem_team_t team)
 {
     static const char *const predefined[] = {
@@ -15,4 +17,12 @@ struct gpsh_team_name gpsh_team_name(gpushmem_team_t team)
     else
         snprintf(name.text, sizeof name.text, "team %d", (int)team);
     return name;
+}
+
+const char *gpsh_coll_kind_name(int kind)
+{
+    static const char *const names[GPUSHMEM_COLL_KINDS] = {
+        "nothing",  "sync",      "barrier", "broadcast",     "collect", "fcollect",
+        "alltoall", "alltoalls", "reduce",  "reducescatter", "inscan",  "exscan"};
+    return names[kind];
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/text.h"
 #include "gpushmem/device_abi.h"
 
 enum { GPSH_KERNEL_TEXT = 384 };
@@ -22,6 +23,6 @@ bool gpsh_kernel_explained(const struct gpushmem_device_fault *fault);
 
 // ", in a collective operation of GPUSHMEM_TEAM_WORLD, for PE 2, rank 2 of 3". `at`: of the word,
 // from the beginning of what is reserved in the heap.
-void gpsh_kernel_awaited(uint64_t at, char *text, size_t bytes);
+void gpsh_kernel_awaited(uint64_t at, struct gpsh_text *text);
 
 #endif

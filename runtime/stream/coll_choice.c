@@ -349,11 +349,3 @@ const char *gpsh_coll_way_name(int way)
                                         "copies", "rounds",  "relay",  "nodes",  "keep"};
     return names[way];
 }
-
-const char *gpsh_coll_kind_name(int kind)
-{
-    static const char *const names[GPUSHMEM_COLL_KINDS] = {
-        "nothing",  "sync",      "barrier", "broadcast",     "collect", "fcollect",
-        "alltoall", "alltoalls", "reduce",  "reducescatter", "inscan",  "exscan"};
-    return names[kind];
-}

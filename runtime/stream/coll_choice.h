@@ -82,6 +82,5 @@ uint64_t gpsh_coll_segment(const struct gpushmem_coll_op *op, int n,
                            const struct gpsh_device_nodes *nodes);
 
 const char *gpsh_coll_way_name(int way);
-const char *gpsh_coll_kind_name(int kind);
 
 #endif

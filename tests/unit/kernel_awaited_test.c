@@ -36,7 +36,7 @@ static void begin(bool direct)
 static void expect(uint64_t at, const char *whom)
 {
     char text[384];
-    gpsh_kernel_awaited(at, text, sizeof text);
+    gpsh_kernel_awaited(at, &(struct gpsh_text){text, sizeof text, 0});
     const char *found = strstr(text, ", for PE ");
     cr_expect_str_eq(found ? found : "", whom, "%s", text);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/text.h"
 #include "transports/ofi/ofi_fabric.h"
 #include "transports/ofi/ofi_wire.h"
 
@@ -77,20 +78,21 @@ static bool has(const struct gpsh_ofi *ofi, struct fi_info *hints, const char *p
 // "|not taken: it lacks FI_RMA; FI_RM_ENABLED", each asked for alone.
 static void tell_lacks(const struct gpsh_ofi *ofi, const char *provider, char *cells, size_t bytes)
 {
-    size_t used = (size_t)snprintf(cells, bytes, "%s|not taken: it lacks", provider);
+    struct gpsh_text t = {cells, bytes, 0};
+    gpsh_text_add(&t, "%s|not taken: it lacks", provider);
     const char *between = " ";
-    for (const struct ofi_want *want = gpsh_ofi_wants; want->name && used < bytes; want++) {
+    for (const struct ofi_want *want = gpsh_ofi_wants; want->name; want++) {
         struct fi_info *hints = gpsh_ofi_hints(ofi);
         if (!hints)
             return;
         want->ask(hints);
         if (has(ofi, hints, provider))
             continue;
-        used += (size_t)snprintf(cells + used, bytes - used, "%s%s", between, want->name);
+        gpsh_text_add(&t, "%s%s", between, want->name);
         between = "; ";
     }
-    if (*between == ' ' && used < bytes)
-        snprintf(cells + used, bytes - used, " some of these together: see transports.md");
+    if (*between == ' ')
+        gpsh_text_add(&t, " some of these together: see transports.md");
 }
 
 static void tell(const struct gpsh_settings *settings, const char *provider, gpsh_survey_row *row,

@@ -145,15 +145,14 @@ static void differences_print(const struct letter *letters, int n, const struct 
         } else if (own->wanted[i] && letters[0].finding[i].result == GPSH_PROBLEM)
             problems++;
     char line[200];
+    struct gpsh_text t = {line, sizeof line, 0};
     if (n == 1) {
         puts("A job of one PE has nothing to compare; start it with gpushmem run -n 2, or srun.");
         return;
     }
-    int used = snprintf(line, sizeof line, differ ? "%d PEs, %d checks differ" : "%d PEs are alike",
-                        n, differ);
-    snprintf(line + used, sizeof line - (size_t)used,
-             problems ? "; %d problem%s on all of them alike, see gpushmem doctor" : ".", problems,
-             problems == 1 ? " is" : "s are");
+    gpsh_text_add(&t, differ ? "%d PEs, %d checks differ" : "%d PEs are alike", n, differ);
+    gpsh_text_add(&t, problems ? "; %d problem%s on all of them alike, see gpushmem doctor" : ".",
+                  problems, problems == 1 ? " is" : "s are");
     gpsh_page_wrap(line, 0, 0);
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "doctor/check.h"
 #include "page.h"
 
@@ -70,17 +71,19 @@ static void finding_print(const struct gpsh_check *check, const struct gpsh_find
 static void lack_print(const struct gpsh_report *report)
 {
     static const char *const ids[] = {"driver", "verbs"};
-    char line[256] = "";
+    char line[256];
+    struct gpsh_text t = {line, sizeof line, 0};
     for (int i = 0; gpsh_checks[i].id; i++)
         for (size_t k = 0; k < sizeof ids / sizeof *ids; k++)
             if (report->wanted[i] && report->findings[i].result == GPSH_NOT_APPLICABLE &&
                 !strcmp(gpsh_checks[i].id, ids[k]))
-                snprintf(line + strlen(line), sizeof line - strlen(line), "%s%.100s",
-                         line[0] ? " and " : "This machine has ", report->findings[i].saw);
-    if (!line[0])
+                gpsh_text_add(&t, "%s%.100s", t.used ? " and " : "This machine has ",
+                              report->findings[i].saw);
+    if (!t.used)
         return;
+    gpsh_text_add(&t, ".");
     putchar('\n');
-    gpsh_page_wrap(strcat(line, "."), 0, 0);
+    gpsh_page_wrap(line, 0, 0);
 }
 
 static void count_print(const int *count, bool hidden)

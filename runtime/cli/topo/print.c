@@ -2,6 +2,7 @@
 // The machine as text: a matrix like that of nvidia-smi, the ports, and what each GPU uses.
 #include <string.h>
 
+#include "core/text.h"
 #include "json.h"
 #include "page.h"
 #include "table.h"
@@ -139,16 +140,15 @@ static void choice_print(const struct gpsh_topo_view *view, int gpu)
     const struct gpsh_topo *topo = &view->machine;
     const struct gpsh_topo_choice *choice = &view->choices[gpu];
     char line[1024];
-    int used = snprintf(line, sizeof line, "GPU%d:", gpu);
+    struct gpsh_text t = {line, sizeof line, 0};
+    gpsh_text_add(&t, "GPU%d:", gpu);
     for (int i = 0; i < choice->n; i++) {
         char word[16], name[GPSH_TOPO_NAME_BYTES + 16];
         gpsh_topo_port_name(&topo->ports[choice->ports[i]], name, sizeof name);
         gpsh_topo_between(topo, gpu, topo->n_gpus + choice->ports[i], word, sizeof word);
-        used += snprintf(line + used, sizeof line - (size_t)used, "%s %s (%s)", i ? "," : "", name,
-                         word);
+        gpsh_text_add(&t, "%s %s (%s)", i ? "," : "", name, word);
     }
-    snprintf(line + used, sizeof line - (size_t)used, "%s: %s", choice->n ? "" : " none",
-             choice->why);
+    gpsh_text_add(&t, "%s: %s", choice->n ? "" : " none", choice->why);
     gpsh_page_wrap(line, 0, 4);
 }
 

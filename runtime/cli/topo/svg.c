@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "svg_text.h"
 #include "topo/topo.h"
 
@@ -388,11 +389,11 @@ static void title_write(FILE *out, const struct gpsh_topo *topo)
     int links = links_of_all(topo), nics = 0;
     for (int i = 0; i < topo->n_ports; i++)
         nics += !gpsh_topo_port_repeats(topo, i);
-    int used = snprintf(line, sizeof line, "%d GPU%s, %d NIC%s", topo->n_gpus,
-                        topo->n_gpus == 1 ? "" : "s", nics, nics == 1 ? "" : "s");
+    struct gpsh_text t = {line, sizeof line, 0};
+    gpsh_text_add(&t, "%d GPU%s, %d NIC%s", topo->n_gpus, topo->n_gpus == 1 ? "" : "s", nics,
+                  nics == 1 ? "" : "s");
     if (links)
-        snprintf(line + used, sizeof line - (size_t)used, ", NV%d between %s GPUs", links,
-                 topo->n_gpus > 2 ? "all" : "the");
+        gpsh_text_add(&t, ", NV%d between %s GPUs", links, topo->n_gpus > 2 ? "all" : "the");
     text_put(out, MARGIN, MARGIN + 14, "title", "What is near what", 40);
     text_put(out, MARGIN, MARGIN + 34, "subtitle", line, 120);
 }
