@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -467,4 +468,16 @@ bool gpsh_context_drive(struct gpsh_context *owner)
     }
     unlock(owner);
     return pending;
+}
+
+void gpsh_context_drive_until(struct gpsh_context *owner, uint64_t until_ns)
+{
+    if (GPSH_LIKELY(!owner->remote) || (owner->locked && pthread_mutex_trylock(&owner->lock) != 0))
+        return; // its owner goes on
+    for (int i = 0; i < gpsh_net()->n_transports; ++i)
+        if (owner->channels[i] != NULL && owner->channels[i]->pending != 0)
+            owner->channels[i]->ops->flush(owner->channels[i]);
+    unlock(owner);
+    while (gpsh_context_drive(owner) && gpsh_clock_ns() < until_ns)
+        sched_yield();
 }

@@ -72,6 +72,8 @@ int gpsh_context_quiet(struct gpsh_context *ctx, int pe); // pe or GPSH_ALL_PES
 void gpsh_context_send_off(struct gpsh_context *ctx);
 // Drives its channels once if anything is pending; true if something still is.
 bool gpsh_context_drive(struct gpsh_context *ctx);
+// The same until nothing is pending, or the time has come: for a thread that ends the process.
+void gpsh_context_drive_until(struct gpsh_context *ctx, uint64_t until_ns);
 // Memory from malloc, or NULL, that operations under way may still use: it stays until
 // gpsh_context_free_places.
 void gpsh_context_keep(void *memory);

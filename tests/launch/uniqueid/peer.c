@@ -8,6 +8,7 @@
 //                                    exit CODE (global_exit), leave (without finalize), fork (a
 //                                    child that sleeps), nvshmem (its init, once more), crash (in
 //                                    a handler at exit), end CODE (exit)
+//   peer FILE RANK N barrier         joins, and ends after a barrier, without finalize
 //   peer FILE RANK N flee            as stay, but leaves at the first loss
 //   peer FILE RANK N print           the same, and prints and reads where standard streams would be
 //   peer FILE RANK N starve          joins when it can open no more files
@@ -228,6 +229,17 @@ static void run_stay(bool flees)
     }
 }
 
+static void run_barrier(void)
+{
+    join(0);
+    nvshmem_init();
+    long *word = gpushmem_calloc(1, sizeof *word);
+    gpushmem_long_p(word, 1, (rank + 1) % n_pes); // there are connections
+    for (int i = 0; i < 2; i++)
+        if (gpushmem_barrier_all())
+            fail("barrier_all");
+}
+
 static void run_print(void)
 {
     join(0);
@@ -265,6 +277,8 @@ int main(int argc, char **argv)
         run_host();
     } else if (strcmp(command, "stay") == 0) {
         run_stay(false);
+    } else if (strcmp(command, "barrier") == 0) {
+        run_barrier();
     } else if (strcmp(command, "flee") == 0) {
         run_stay(true);
     } else if (strcmp(command, "print") == 0) {

@@ -599,6 +599,12 @@ class Nodes(Case):
         for rank, output in enumerate(self.finish(self.spread(4, 2, "ring", 2))):
             self.assertIn(f"pe {rank} of 4, {rank % 2} of 2 on its node: ok", output)
 
+    def test_who_ends_after_a_barrier_leaves_nobody_in_it(self):
+        self.env["GPUSHMEM_WAIT_TIMEOUT_MS"] = "20000"
+        for _ in range(5):
+            self.file += "x"
+            self.finish(self.spread(4, 1, "barrier"))
+
     def test_deaths_on_other_nodes_are_told_by_tcp_alone(self):
         """Those who called the dead one call another: also the second and third death are known to all that are left."""
         jobs = self.spread(5, 1, "stay")
