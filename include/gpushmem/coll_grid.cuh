@@ -12,6 +12,8 @@
 //     one does.
 //     An operation of the team's sequence of streams: not while one of a stream is under way on
 //     this PE (GPUSHMEM_CHECK=1: GPUSHMEM_ERR_STATE), and on all members in one order with those.
+//     Nor while another kernel calls one for the team on this PE: blocks of the two grids would be
+//     taken for each other's where they meet, which nothing finds.
 //     GPUSHMEM_CHECK=1 compares it with kernels' own calls of channel 0, so that a member that
 //     forgets _grid is found: then one of the team's channel 0 may not be under way either. Another
 //     channel, or another team, may.
