@@ -76,16 +76,19 @@ __global__ void experts(struct moe m, uint64_t step)
     if (threadIdx.x == 0) {
         // answers before the signal. Also an empty slice is answered: then pe may send the next one
         gpushmem_dev_fence();
-        gpushmem_dev_signal_op(m.answered, 1, GPUSHMEM_SIGNAL_ADD, pe);
+        gpushmem_dev_signal_op(&m.answered[gpushmem_dev_my_pe() * m.slices + slice], step,
+                               GPUSHMEM_SIGNAL_SET, pe);
     }
 }
 
-// The weighted sum of the answers, when all of them are here.
+// The weighted sum of the answers, when all of them are here. They say so in a word each: a counter
+// would take turns, and where the host carries signals out, an addition in GPU memory is a kernel,
+// for which these blocks, waiting, may leave no room.
 __global__ void combine(struct moe m, uint64_t step)
 {
     int n = gpushmem_dev_n_pes();
-    if (threadIdx.x == 0)
-        gpushmem_dev_signal_wait_until(m.answered, GPUSHMEM_CMP_GE, step * n * m.slices);
+    for (uint32_t i = threadIdx.x; i < n * m.slices; i += blockDim.x)
+        gpushmem_dev_signal_wait_until(&m.answered[i], GPUSHMEM_CMP_GE, step);
     __syncthreads();
     for (uint32_t token = blockIdx.x; token < m.tokens; token += gridDim.x)
         for (uint32_t i = threadIdx.x; i < m.width; i += blockDim.x)

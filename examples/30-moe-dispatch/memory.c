@@ -17,7 +17,7 @@ int moe_create(struct moe *m)
     m->results = gpushmem_calloc(n * rows * width, sizeof(float));
     m->answers = gpushmem_calloc(rows * width, sizeof(float));
     m->arrived = gpushmem_calloc(n * m->slices, sizeof(uint64_t));
-    m->answered = gpushmem_calloc(1, sizeof(uint64_t));
+    m->answered = gpushmem_calloc(n * m->slices, sizeof(uint64_t));
     int all = m->x && m->out && m->count && m->chosen && m->received && m->inbox && m->results &&
               m->answers && m->arrived;
     // everybody's signals are 0 now

@@ -40,7 +40,7 @@ struct moe {
     float *answers; // [rows][width] what the experts made of my tokens
     // [PEs][slices] step << 32 | count: the sender's slice of a step is here
     uint64_t *arrived;
-    uint64_t *answered; // slices that have come back, over all steps
+    uint64_t *answered; // [PEs][slices] the step whose answers to that slice are here
 };
 
 // Collective: memory for m's tokens, width and slices; other members stay. 0 or a negative status.
