@@ -61,6 +61,14 @@ GPSH_DEV struct gpsh_dev_coll gpsh_dev_grid_coll_of(const struct gpushmem_dev &d
     return c;
 }
 
+// What is in the handle's slot, or nothing.
+GPSH_DEV struct gpushmem_dev_team gpsh_dev_grid_team(const struct gpsh_dev_teams &teams, int handle)
+{
+    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, handle);
+    return entry ? gpsh_dev_team_read(entry) : gpushmem_dev_team{};
+}
+
+// The team has memory for operations of streams.
 // The team has memory for operations of streams.
 GPSH_DEV bool gpsh_dev_grid_has(const struct gpushmem_dev_team &team, int handle)
 {
@@ -167,10 +175,7 @@ GPSH_DEV_CALL int gpsh_dev_grid_large(const struct gpushmem_dev &dev, struct gps
                                       struct gpushmem_coll_op op)
 {
     GPSH_DEV_BOUNDS();
-    struct gpushmem_dev_team team = {};
-    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
-    if (entry)
-        team = gpsh_dev_team_read(entry);
+    const struct gpushmem_dev_team team = gpsh_dev_grid_team(teams, op.team);
     struct gpsh_dev_coll c = gpsh_dev_grid_coll_of(dev, team, op);
     if (!gpsh_dev_grid_has(team, op.team)) {
         gpsh_dev_coll_refuse(&c, GPUSHMEM_FAULT_TEAM, 0, (uint64_t)op.team, 1);
@@ -246,10 +251,7 @@ GPSH_DEV_CALL int gpsh_dev_grid_small(const struct gpushmem_dev &dev, struct gps
                                       struct gpushmem_coll_op op)
 {
     GPSH_DEV_BOUNDS();
-    struct gpushmem_dev_team team = {};
-    const struct gpushmem_dev_team *entry = gpsh_dev_teams_at(teams, op.team);
-    if (entry)
-        team = gpsh_dev_team_read(entry);
+    const struct gpushmem_dev_team team = gpsh_dev_grid_team(teams, op.team);
     struct gpsh_dev_coll c = gpsh_dev_grid_coll_of(dev, team, op);
     if (!gpsh_dev_grid_has(team, op.team) || !gpsh_dev_grid_is_small(c, op))
         return gpsh_dev_grid_large(dev, teams, op);
