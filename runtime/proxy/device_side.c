@@ -17,7 +17,6 @@
 #include "core/config.h"
 #include "core/cpu.h"
 #include "core/sized.h"
-#include "gpu/gpu_call.h"
 #include "gpushmem/device_host.h"
 #include "gpushmem/gpushmem.h"
 #include "job/failure.h"
@@ -30,8 +29,8 @@
 #include "progress/waiter.h"
 #include "proxy/device_teams.h"
 #include "proxy/emulation.h"
+#include "proxy/kernel_fault.h"
 #include "proxy/kernel_queues.h"
-#include "proxy/kernel_report.h"
 #include "proxy/kernel_watch.h"
 #include "proxy/proxy.h"
 
@@ -481,125 +480,26 @@ int gpushmem_device_handle_abi(struct gpushmem_dev *out, uint32_t abi)
 
 // ---- Errors ----
 
-// "; meanwhile the CUDA driver has kept ...": why a kernel that timed out may not have been served.
-// The driver's call has just returned, or is about to, as the kernel is over.
-static const char *meanwhile(char *text, size_t bytes)
-{
-    uint64_t waited_ns = (uint64_t)gpsh_settings()->wait_timeout_ms * 1000000;
-    char why[GPSH_GPU_CALL_TEXT];
-    struct gpsh_gpu_call call;
-    text[0] = '\0';
-    if (waited_ns && gpsh_gpu_long_call(waited_ns / 2, waited_ns, &call)) {
-        gpsh_gpu_call_describe(&call, why, sizeof why);
-        snprintf(text, bytes, "; meanwhile %s", why);
-    }
-    return text;
-}
-
-// Names the first ring that kernels cannot use any more.
-static int fail_closed(int status)
-{
-    char why[GPSH_GPU_CALL_TEXT + 16];
-    for (int i = 0; i < side.rings.n_rings; i++)
-        if (__atomic_load_n(&side.rings.rings[i].status->lost, __ATOMIC_ACQUIRE))
-            return gpsh_fail(status,
-                             "command ring %d is lost: a kernel's thread waited longer than "
-                             "GPUSHMEM_WAIT_TIMEOUT_MS=%lld "
-                             "for room in it, and what was written to it since is not carried out; "
-                             "raise that, and initialise again%s",
-                             i, (long long)gpsh_settings()->wait_timeout_ms,
-                             meanwhile(why, sizeof why));
-    return gpsh_fail(
-        status,
-        "a command ring is closed because of an earlier error: kernels cannot use it any more");
-}
-
-// A kernel's wait has ended since a PE was lost, or the operation was towards that one.
-static bool is_loss(int status)
-{
-    return status == GPUSHMEM_ERR_PE_FAILED ||
-           (status && status == __atomic_load_n(&side.host->control.peer_failed, __ATOMIC_ACQUIRE));
-}
-
-// *word: what it is about, if there is one.
-static int take_fault(uint32_t *word)
-{
-    struct gpushmem_device_fault *fault = &side.host->faults[GPUSHMEM_FAULT_FIRST];
-    int status = __atomic_load_n(&fault->status, __ATOMIC_ACQUIRE);
-    if (!status)
-        return 0;
-    *word = fault->word;
-    char what[GPSH_KERNEL_TEXT], why[GPSH_GPU_CALL_TEXT + 16];
-    gpsh_kernel_describe(fault, what, sizeof what);
-    int lost = atomic_load(&gpsh_job()->failed_pe);
-    if (is_loss(status) && lost >= 0)
-        gpsh_fail(status, "a kernel on PE %d ended a wait: %s: PE %d %s: %.250s", gpsh_job()->my_pe,
-                  what, lost, status == GPUSHMEM_ERR_PE_FAILED ? "failed" : "was cut off",
-                  gpsh_job()->peers[lost].reason);
-    else if (status == GPUSHMEM_ERR_RING)
-        fail_closed(status);
-    else if (status == GPUSHMEM_ERR_TIMEOUT)
-        gpsh_fail(status,
-                  "a kernel on PE %d timed out after %lld ms (GPUSHMEM_WAIT_TIMEOUT_MS): %s%s",
-                  gpsh_job()->my_pe, (long long)gpsh_settings()->wait_timeout_ms, what,
-                  meanwhile(why, sizeof why));
-    else
-        gpsh_fail(status, "a kernel on PE %d failed: %s%s%s", gpsh_job()->my_pe, what,
-                  gpsh_kernel_explained(fault) ? "" : ": ",
-                  gpsh_kernel_explained(fault) ? "" : gpushmem_strerror(status));
-    uint32_t unclaimed = 0;
-    __atomic_store_n(&fault->status, 0, __ATOMIC_RELEASE);
-    side.memory->device_write(&side.device->fault_claims[GPUSHMEM_FAULT_FIRST], &unclaimed,
-                              sizeof unclaimed);
-    return status;
-}
-
-// A call of a kernel that has no status to tell by, like p; waits have one, and the
-// loss of a PE is told by itself.
-static bool is_mute(int status, uint32_t word)
-{
-    return status == GPUSHMEM_ERR_PE || status == GPUSHMEM_ERR_ADDRESS ||
-           status == GPUSHMEM_ERR_ALIGNMENT || status == GPUSHMEM_ERR_UNREACHABLE ||
-           status == GPUSHMEM_ERR_TRANSPORT ||
-           (status && (word == GPUSHMEM_FAULT_OPERATOR || word == GPUSHMEM_FAULT_CONTEXT ||
-                       word == GPUSHMEM_FAULT_RANK || word == GPUSHMEM_FAULT_STRIDE ||
-                       word == GPUSHMEM_FAULT_LOCAL));
-}
-
-// The thread's sentence is of take_fault. A program that looks at no status hears of it so.
-static void say_fault(void)
-{
-    enum { SAID = 16 };
-    static atomic_int said;
-    int before = atomic_fetch_add(&said, 1);
-    if (before < SAID)
-        GPSH_LOG(ERROR, "kernel", "%s%s", gpsh_last_error(),
-                 before + 1 < SAID ? "" : "; further ones are told by gpushmem_last_error alone");
-    if (before < SAID)
-        gpsh_error_mark_said();
-    else
-        atomic_store(&said, SAID);
-}
-
 static int take_error(void)
 {
     pthread_mutex_lock(&side.lock);
     // The proxy's sentence is about the cause; the kernel's is often only that an answer said
     // "failed".
-    uint32_t word = GPUSHMEM_FAULT_NO_WORD;
-    int fault = take_fault(&word);
+    bool mute = false;
+    int fault = gpsh_kernel_fault_take(side.memory, side.host, side.device, &side.rings, &mute);
+    bool loss = gpsh_kernel_fault_is_loss(side.host, fault);
     int proxy = side.proxy ? gpsh_proxy_take_error(side.proxy) : 0;
     int missed = proxy || fault ? 0 : gpsh_emulation_take_missed();
-    if (!proxy && (missed || (!is_loss(fault) && is_mute(fault, word))))
-        say_fault();
+    if (!proxy && (missed || (!loss && mute)))
+        gpsh_kernel_fault_say();
     // other threads of that kernel may not have looked yet: in force until the next launch
-    if (is_loss(fault))
+    if (loss)
         atomic_store(&side.loss_taken, true);
     pthread_mutex_unlock(&side.lock);
     // without the lock: those who hear of a lost PE may want it
     int posted = gpsh_kernel_queues_take_error();
     if (posted && !proxy)
-        say_fault();
+        gpsh_kernel_fault_say();
     return proxy ? proxy : posted ? posted : fault ? fault : missed;
 }
 
@@ -704,6 +604,6 @@ int gpsh_device_side_quiet(int number)
     if (!status)
         status = gpushmem_device_error();
     if (!status && closed)
-        status = fail_closed(closed);
+        status = gpsh_kernel_fault_of_ring(&side.rings, closed);
     return status;
 }
