@@ -69,7 +69,6 @@ GPSH_DEV struct gpushmem_dev_team gpsh_dev_grid_team(const struct gpsh_dev_teams
 }
 
 // The team has memory for operations of streams.
-// The team has memory for operations of streams.
 GPSH_DEV bool gpsh_dev_grid_has(const struct gpushmem_dev_team &team, int handle)
 {
     return gpsh_dev_team_is(team, handle) && !gpsh_dev_handle_channel(handle) &&

@@ -54,7 +54,7 @@ static void print_commands(FILE *out)
 // The number of a command, or -1 with a sentence.
 static int command_find(const char *name)
 {
-    char typed[256];
+    char typed[256], ask[GPSH_SPELLING_BYTES];
     struct gpsh_spelling spelling = {.typed = name, .length = strlen(name)};
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(name, commands[i].name) == 0)
@@ -63,9 +63,8 @@ static int command_find(const char *name)
     }
     snprintf(typed, sizeof typed, "%s", name);
     gpsh_printable(typed, sizeof typed);
-    fprintf(stderr, "gpushmem: unknown command '%s'; %s%s%s`gpushmem help` lists the commands\n",
-            typed, spelling.meant ? "did you mean " : "", spelling.meant ? spelling.meant : "",
-            spelling.meant ? "? " : "");
+    fprintf(stderr, "gpushmem: unknown command '%s'; %s`gpushmem help` lists the commands\n", typed,
+            gpsh_spelling_ask(&spelling, ask));
     return -1;
 }
 

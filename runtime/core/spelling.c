@@ -2,6 +2,7 @@
 #include "core/spelling.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 // Letters to insert, remove or replace in one word to get the other.
@@ -34,4 +35,12 @@ void gpsh_spelling_consider(struct gpsh_spelling *spelling, const char *word, co
         spelling->wrong = wrong;
         spelling->meant = name;
     }
+}
+
+const char *gpsh_spelling_ask(const struct gpsh_spelling *spelling, char out[GPSH_SPELLING_BYTES])
+{
+    out[0] = '\0';
+    if (spelling->meant)
+        snprintf(out, GPSH_SPELLING_BYTES, "did you mean %s? ", spelling->meant);
+    return out;
 }

@@ -17,4 +17,8 @@ struct gpsh_spelling {
 // does not count. `meant` becomes `name`, which lasts as long as the caller wants it.
 void gpsh_spelling_consider(struct gpsh_spelling *spelling, const char *word, const char *name);
 
+// "did you mean X? ", in `out`, or nothing where no word was near enough.
+enum { GPSH_SPELLING_BYTES = 96 };
+const char *gpsh_spelling_ask(const struct gpsh_spelling *spelling, char out[GPSH_SPELLING_BYTES]);
+
 #endif

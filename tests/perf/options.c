@@ -65,6 +65,7 @@ static bool take_test(const struct gpsh_command_line *line, const char *name)
     while (o->tests[n])
         n++;
     bool all = !strcmp(name, "all"), known = all;
+    char ask[GPSH_SPELLING_BYTES];
     struct gpsh_spelling spelling = {.typed = name, .length = strlen(name)};
     for (int i = 0; perf_tests[i].name; i++) {
         bool wanted = all || !strcmp(name, perf_tests[i].name);
@@ -74,9 +75,8 @@ static bool take_test(const struct gpsh_command_line *line, const char *name)
             o->tests[n++] = perf_tests[i].name;
     }
     return known || gpsh_options_complain(
-                        line, "there is no test '%s'; %s%s%sgpushmem perf --help names them all",
-                        name, spelling.meant ? "did you mean " : "",
-                        spelling.meant ? spelling.meant : "", spelling.meant ? "? " : "");
+                        line, "there is no test '%s'; %sgpushmem perf --help names them all", name,
+                        gpsh_spelling_ask(&spelling, ask));
 }
 
 static bool take_memory(const struct gpsh_command_line *line, const char *name, char *text)

@@ -20,15 +20,15 @@ static bool wanted_mark(const struct gpsh_command_line *line, struct gpsh_report
     for (int i = 0; i < n; i++)
         report->wanted[i] = !report->named;
     for (; *ids; ids++) {
+        char ask[GPSH_SPELLING_BYTES];
         struct gpsh_spelling spelling = {.typed = *ids, .length = strlen(*ids)};
         int row = 0;
         for (; row < n && strcmp(gpsh_checks[row].id, *ids) != 0; row++)
             gpsh_spelling_consider(&spelling, gpsh_checks[row].id, gpsh_checks[row].id);
         if (row == n)
             return gpsh_options_complain(
-                line, "there is no check '%s'; %s%s%sgpushmem doctor --all names them all", *ids,
-                spelling.meant ? "did you mean " : "", spelling.meant ? spelling.meant : "",
-                spelling.meant ? "? " : "");
+                line, "there is no check '%s'; %sgpushmem doctor --all names them all", *ids,
+                gpsh_spelling_ask(&spelling, ask));
         report->wanted[row] = true;
     }
     return true;
